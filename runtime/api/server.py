@@ -1,0 +1,379 @@
+"""The HTTP API: an ASGI application over one table of routes.
+
+Every request carries a bearer token, on the loopback address too; only `/health` is open. A path is
+matched on its undecoded segments, since the name of an instance may hold a `/`. A request is
+checked in this order: token, path, method, right, size, JSON, record; the call is made after that.
+
+Whatever a call raises is an answer: `ApiError` with its code, a busy database 503, anything else a
+500 with a log entry, and the daemon goes on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, unquote
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from qoqi.runtime.api import wire
+from qoqi.runtime.api.calls import Answer, Api, Call
+from qoqi.runtime.api.openapi import document
+from qoqi.runtime.api.tokens import Holder, Right, Role
+from qoqi.runtime.api.wire import ApiError, WireError
+from qoqi.runtime.store.protocol import StoreBusy
+from qoqi.vm.failure import FlowError
+from qoqi.vm.jsonform import json_text, parse_json
+
+_log = logging.getLogger("qoqi.api")
+
+_NOBODY = Holder("", Role.READ)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One call: how it is asked, what it takes and gives, and what makes it."""
+
+    method: str
+    path: str
+    right: Right | None
+    summary: str
+    handler: Callable[[Api, Call], Awaitable[Answer]]
+    answers: dict[int, type]
+    errors: tuple[str, ...] = ()
+    body: type | None = None
+    query: tuple[str, ...] = ()
+    keyed: bool = False
+    limit: int = wire.BODY_LIMIT
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        return tuple(self.path.strip("/").split("/"))
+
+
+ROUTES: tuple[Route, ...] = (
+    Route(
+        "GET",
+        "/health",
+        None,
+        "Whether the daemon answers, and how many instances it has.",
+        Api.health,
+        {200: wire.Health},
+    ),
+    Route(
+        "POST",
+        "/flows/{flow}/instances",
+        Right.SEND,
+        "Starts an instance.",
+        Api.start,
+        {201: wire.StartAnswer, 200: wire.StartAnswer},
+        ("no_flow", "name_taken", "misfit", "too_large"),
+        wire.StartBody,
+    ),
+    Route(
+        "GET",
+        "/flows/{flow}",
+        Right.LOOK,
+        "A flow, its versions, and who stands where.",
+        Api.flow,
+        {200: wire.FlowView},
+        ("no_flow",),
+    ),
+    Route(
+        "GET",
+        "/instances",
+        Right.LOOK,
+        "Instances, a page at a time, by name.",
+        Api.instances,
+        {200: wire.InstancePage},
+        (),
+        None,
+        ("status", "phase", "flow", "version", "stage", "since", "text", "after", "limit"),
+    ),
+    Route(
+        "GET",
+        "/instances/{id}",
+        Right.LOOK,
+        "Everything about one instance.",
+        Api.life,
+        {200: wire.LifeView},
+        ("no_instance",),
+    ),
+    Route(
+        "GET",
+        "/instances/{id}/ledger",
+        Right.LOOK,
+        "What happened to an instance.",
+        Api.ledger,
+        {200: wire.LedgerPage},
+        ("no_instance",),
+        None,
+        ("after", "limit"),
+    ),
+    Route(
+        "POST",
+        "/instances/{id}/channels/{channel}",
+        Right.SEND,
+        "Sends a message; one per Idempotency-Key, if there is one.",
+        Api.send,
+        {202: wire.SendAnswer, 200: wire.SendAnswer},
+        ("no_instance", "no_channel", "full", "ended", "misfit", "too_large"),
+        wire.SendBody,
+        keyed=True,
+    ),
+    Route(
+        "POST",
+        "/instances/{id}/cancel",
+        Right.OPERATE,
+        "Asks an instance to end.",
+        Api.cancel,
+        {200: wire.ActAnswer},
+        ("no_instance", "ended", "refused"),
+        wire.CancelBody,
+    ),
+    Route(
+        "POST",
+        "/instances/{id}/resume",
+        Right.OPERATE,
+        "Lets a stopped instance go on from its last stage, or clears a pause.",
+        Api.resume,
+        {200: wire.ActAnswer},
+        ("no_instance", "not_stopped", "stage_gone", "cancel_pending", "needs_answer"),
+        wire.ResumeBody,
+    ),
+    Route(
+        "POST",
+        "/instances/{id}/end",
+        Right.OPERATE,
+        "Ends a stopped instance as it is; no undo runs.",
+        Api.end,
+        {200: wire.ActAnswer},
+        ("no_instance", "not_stopped", "ended"),
+        wire.EndBody,
+    ),
+    Route(
+        "POST",
+        "/instances/{id}/pause",
+        Right.OPERATE,
+        "Holds an instance where it is.",
+        Api.pause,
+        {200: wire.ActAnswer},
+        ("no_instance", "ended"),
+        wire.PauseBody,
+    ),
+    Route(
+        "GET",
+        "/versions",
+        Right.LOOK,
+        "Deployed versions, the oldest first.",
+        Api.versions,
+        {200: wire.VersionList},
+        (),
+        None,
+        ("flow",),
+    ),
+    Route(
+        "PUT",
+        "/versions/{hash}",
+        Right.ADMIN,
+        "Deploys a version of a flow.",
+        Api.put_version,
+        {201: wire.VersionAnswer, 200: wire.VersionAnswer},
+        ("bad_bytecode", "behind", "too_large"),
+        wire.VersionBody,
+        limit=wire.VERSION_LIMIT,
+    ),
+    Route(
+        "GET",
+        "/metrics",
+        Right.LOOK,
+        "Counts, in the text format of Prometheus.",
+        Api.metrics,
+        {200: str},
+    ),
+    Route(
+        "GET",
+        "/daemons",
+        Right.LOOK,
+        "Heartbeats of the daemons on this store.",
+        Api.daemons,
+        {200: wire.DaemonList},
+    ),
+    Route(
+        "POST",
+        "/sweep",
+        Right.ADMIN,
+        "Deletes ended instances whose time is over.",
+        Api.sweep,
+        {200: wire.SweepAnswer},
+    ),
+    Route(
+        "GET", "/tokens", Right.ADMIN, "Tokens by name and role.", Api.tokens, {200: wire.TokenList}
+    ),
+    Route(
+        "POST",
+        "/tokens",
+        Right.ADMIN,
+        "Draws a token; its text is shown this once.",
+        Api.new_token,
+        {201: wire.TokenAnswer},
+        ("token_taken",),
+        wire.TokenBody,
+    ),
+    Route(
+        "DELETE",
+        "/tokens/{name}",
+        Right.ADMIN,
+        "Revokes a token.",
+        Api.drop_token,
+        {200: wire.TokenItem},
+        ("no_token",),
+    ),
+)
+
+
+class Server:
+    """The ASGI application on one daemon."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        headers: dict[str, str] = {}
+        text: str | None = None
+        try:
+            status, record = await self._answer(request, headers)
+            text = record if isinstance(record, str) else None
+            content = json_text(wire.write(record)) if text is None else text
+        except ClientDisconnect:
+            return
+        except ApiError as refused:
+            status = refused.status
+            body = wire.ErrorBody(refused.code, refused.message, refused.detail)
+            content = json_text(wire.write(body))
+            if refused.code == "bad_token":
+                headers["WWW-Authenticate"] = "Bearer"
+            if refused.code == "database_busy":
+                headers["Retry-After"] = "1"
+        kind = "application/json" if text is None else "text/plain; version=0.0.4; charset=utf-8"
+        response = Response(content, status, headers, kind)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request, headers: dict[str, str]) -> Answer:
+        try:
+            segments = _segments(request.scope)
+            holder = await self._holder(request, segments)
+            if segments == ["openapi.json"] and request.method in ("GET", "HEAD"):
+                return 200, document(ROUTES)
+            route, params = _match(request.method, segments, headers)
+            if route.right is not None and not holder.may(route.right):
+                raise ApiError(
+                    "not_allowed",
+                    f"the token {holder.name} has the role {holder.role}, which may not do this",
+                )
+            call = Call(
+                params,
+                _query(request, route),
+                await _read(request, route),
+                _key(request, route),
+                holder,
+            )
+            return await route.handler(self.api, call)
+        except (ApiError, ClientDisconnect):
+            raise
+        except StoreBusy as busy:
+            raise ApiError("database_busy", f"the database is busy: {busy}; try again") from None
+        except Exception as mistake:
+            _log.exception("%s %s failed", request.method, request.url.path)
+            raise ApiError("internal", "a mistake in the daemon; its log has it") from mistake
+
+    async def _holder(self, request: Request, segments: list[str]) -> Holder:
+        if segments == ["health"]:
+            return _NOBODY
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise ApiError("bad_token", "the request has no token (Authorization: Bearer …)")
+        holder = await self.api.holder(token.strip())
+        if holder is None:
+            raise ApiError("bad_token", "the daemon does not know this token")
+        return holder
+
+
+def _segments(scope: Scope) -> list[str]:
+    raw = scope.get("raw_path") or str(scope["path"]).encode()
+    path = bytes(raw).partition(b"?")[0].decode("ascii", "replace").strip("/")
+    try:
+        return [unquote(part, errors="strict") for part in path.split("/")]
+    except UnicodeDecodeError:
+        raise ApiError("bad_request", "the path is not UTF-8") from None
+
+
+def _match(
+    method: str, segments: list[str], headers: dict[str, str]
+) -> tuple[Route, dict[str, str]]:
+    others: list[str] = []
+    for route in ROUTES:
+        wanted = route.segments
+        if len(wanted) != len(segments):
+            continue
+        params: dict[str, str] = {}
+        for want, have in zip(wanted, segments, strict=True):
+            if want.startswith("{"):
+                params[want[1:-1]] = have
+            elif want != have:
+                break
+        else:
+            if route.method == method:
+                return route, params
+            others.append(route.method)
+    if others:
+        headers["Allow"] = ", ".join(others)
+        raise ApiError("not_a_call", f"{method} is not possible here; {', '.join(others)} is")
+    raise ApiError("not_found", f"there is no call /{'/'.join(segments)}")
+
+
+def _query(request: Request, route: Route) -> dict[str, str]:
+    raw: bytes = request.scope.get("query_string", b"")
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(raw.decode("ascii", "replace"), keep_blank_values=True):
+        if name not in route.query:
+            takes = ", ".join(route.query) or "none"
+            raise ApiError("bad_request", f"no query parameter {name} here (there are: {takes})")
+        query[name] = value
+    return query
+
+
+def _key(request: Request, route: Route) -> str | None:
+    """The sender's key. A header is bytes: UTF-8, as our own client sends it, else latin-1."""
+    if not route.keyed:
+        return None
+    for name, value in request.headers.raw:
+        if name == b"idempotency-key":
+            try:
+                return value.decode("utf-8")
+            except UnicodeDecodeError:
+                return value.decode("latin-1")
+    return None
+
+
+async def _read(request: Request, route: Route) -> object:
+    """The body as the route's record; nothing larger than the route takes is kept in memory."""
+    data = bytearray()
+    async for part in request.stream():
+        data += part
+        if len(data) > route.limit:
+            raise ApiError("too_large", f"a body here has at most {route.limit:,} bytes")
+    if route.body is None:
+        return None
+    try:
+        return wire.read(route.body, parse_json(bytes(data)))
+    except FlowError as wrong:
+        raise ApiError("bad_json", wrong.message) from None
+    except WireError as wrong:
+        raise ApiError("bad_request", str(wrong)) from None

@@ -1,0 +1,488 @@
+"""The daemon: takes up what is due, runs each instance in a task of its own, renews, beats, sweeps.
+
+Model. One asyncio process under a fresh incarnation (`shop-1/7c3e`). `wakeups` asks the store what
+is due, leases it, and starts one task per instance, which runs `turn` against a `StoreHost` until
+the instance leaves memory. It looks again when something was written that may have made an
+instance due (`wake`), when the next wait is over, and once a second in any case.
+
+Telling. What lands for an instance is told to its host if this process holds it; where nobody holds
+it the daemon looks at once. Both are hints: everything is read from the store, and an untold
+instance is found at its next write or the next look.
+
+What goes wrong. A turn that raises is logged and its instance given back as the store has it, to be
+taken again; the third time in a row it is stopped (R0011). The store counts takings that ended a
+whole daemon, and an instance at its third is stopped without being run. A busy store makes loops
+wait and go on. So no instance takes another, or the daemon, with it.
+
+Draining. Nothing new is taken, steps under way end within a limit, every instance writes itself as
+waiting and gives its lease back: the next daemon goes on at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine
+
+from qoqi.runtime import bodies
+from qoqi.runtime.clock import Clock
+from qoqi.runtime.host import BUSY_FIRST, BUSY_MOST, StoreHost, broken_body, draw_birth
+from qoqi.runtime.lease import renewals
+from qoqi.runtime.model import InstanceRow, Settings, VersionRow
+from qoqi.runtime.programs import Programs, arguments_text, positional
+from qoqi.runtime.store.protocol import StartRequest, StoreBusy, Taken, Woken
+from qoqi.runtime.store.thread import StoreThread
+from qoqi.vm import turn
+from qoqi.vm.effects import Operation
+from qoqi.vm.failure import Failure
+from qoqi.vm.host import (
+    LOST,
+    RETRY,
+    WORDS,
+    CancelTold,
+    Event,
+    LeaseLost,
+    LedgerLine,
+    Limits,
+    NotDeployed,
+    PutResult,
+    Save,
+    StepEnded,
+    TakenUp,
+    Told,
+    WaitRow,
+)
+from qoqi.vm.jsonform import parse_json
+from qoqi.vm.program import Program
+from qoqi.vm.snapshot import freeze, start_state
+
+_log = logging.getLogger("qoqi.daemon")
+
+POISON = 3
+SWEEP = 60_000
+
+
+def incarnation(name: str) -> str:
+    """The daemon's name and an id of this start: another process is another incarnation."""
+    return f"{name}/{secrets.token_hex(2)}"
+
+
+class Daemon:
+    """One daemon on one store. Whoever made the store and the world closes them."""
+
+    def __init__(
+        self,
+        store: StoreThread,
+        clock: Clock,
+        world: bodies.World,
+        *,
+        name: str = "daemon",
+        settings: Settings | None = None,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.world = world
+        self.settings = settings or Settings()
+        self.me = incarnation(name)
+        self.programs = Programs(store)
+        self.hosts: dict[str, StoreHost] = {}
+        self.out: dict[str, set[tuple[str, int]]] = {}
+        self.draining = False
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._bodies: set[asyncio.Task[None]] = set()
+        self._writes: set[asyncio.Task[None]] = set()
+        self._dead = False
+        self._early: dict[str, list[Event]] = {}
+        self._passed: set[str] = set()
+        self._crashes: dict[str, int] = {}
+        self._look = asyncio.Event()
+        self._loops: list[asyncio.Task[None]] = []
+
+    # -- life ----------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Beats once, so that the daemon is known before it takes anything; then the loops run."""
+        await self.programs.refresh()
+        if self.settings.recover_at_once:
+            leases, attempts = await self.store.abandon(self.clock.now())
+            if leases:
+                _log.warning("gave up %d leases, %d attempts of a daemon before", leases, attempts)
+        await self.store.alive(self.me, self.clock.now() + self.settings.alive)
+        loop = asyncio.get_running_loop()
+        self._loops = [
+            loop.create_task(self._guarded(job, job.__name__))
+            for job in (self._heartbeats, self._renewals, self._wakeups, self._sweeps)
+        ]
+
+    async def stop(self) -> None:
+        """Drains: every instance written and given back, or left to its lease past the limit."""
+        self.draining = True
+        until = self.clock.now() + self.settings.drain
+        for host in list(self.hosts.values()):
+            host.drain(until)
+        while self._early:  # leases under way become tasks, which see `draining` at once
+            await asyncio.sleep(0)
+        waiting = list(self._tasks.values())
+        if waiting:
+            loop = asyncio.get_running_loop()
+            limit = loop.create_task(self.clock.sleep_until(until + self.settings.look))
+            written = loop.create_task(self._all_written(waiting))
+            await asyncio.wait({limit, written}, return_when=asyncio.FIRST_COMPLETED)
+            limit.cancel()
+            written.cancel()
+        await self.kill()
+
+    async def _all_written(self, tasks: list[asyncio.Task[None]]) -> None:
+        await asyncio.wait(tasks)
+        while self._writes:
+            await asyncio.wait(set(self._writes))
+
+    async def kill(self) -> None:
+        """Drops everything as it is, as the end of the process would: nothing more is written."""
+        self.draining = self._dead = True
+        ending = [*self._loops, *self._tasks.values(), *self._bodies, *self._writes]
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _guarded(self, job: Callable[[], Awaitable[None]], name: str) -> None:
+        """A loop of the daemon that never ends: what it raises is a bug, logged, and it goes on."""
+        while True:
+            try:
+                await job()
+            except StoreBusy as busy:
+                _log.warning("%s: the database is busy: %s", name.strip("_"), busy)
+            except Exception:
+                _log.exception("%s failed and goes on", name.strip("_"))
+            await self.clock.sleep_until(self.clock.now() + self.settings.look)
+
+    async def _heartbeats(self) -> None:
+        while True:
+            await self.clock.sleep_until(self.clock.now() + self.settings.heartbeat)
+            await self.store.alive(self.me, self.clock.now() + self.settings.alive)
+            await self.programs.refresh()
+
+    async def _renewals(self) -> None:
+        await renewals(self)
+
+    async def _sweeps(self) -> None:
+        while True:
+            await self.clock.sleep_until(self.clock.now() + SWEEP)
+            deleted = await self.store.sweep(self.clock.now(), self.settings.keep)
+            if deleted:
+                _log.info("swept %d ended instances", deleted)
+
+    # -- taking up -----------------------------------------------------------------------------
+
+    def wake(self) -> None:
+        """Something was written that may have made an instance due."""
+        self._look.set()
+
+    async def _wakeups(self) -> None:
+        settings = self.settings
+        while not self.draining:
+            self._look.clear()
+            ids = await self.store.due(self.clock.now(), settings.look_limit)
+            fresh = [id for id in ids if id not in self.hosts and id not in self._early]
+            self._passed.update(id for id in ids if id in self.hosts)
+            if fresh and not self.draining:
+                await asyncio.gather(*(self._take(id) for id in fresh))
+                if len(ids) >= settings.look_limit:
+                    continue
+            await self._until_next()
+
+    async def _until_next(self) -> None:
+        """Sleeps until told, until the next wait is over, or a second."""
+        if self._look.is_set():
+            return
+        now = self.clock.now()
+        at = now + self.settings.look
+        wake = await self.store.next_wake(now)
+        if wake is not None:
+            at = min(at, max(wake, now + 1))
+        loop = asyncio.get_running_loop()
+        told = loop.create_task(self._look.wait())
+        over = loop.create_task(self.clock.sleep_until(at))
+        try:
+            await asyncio.wait({told, over}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            told.cancel()
+            over.cancel()
+
+    async def _take(self, id: str) -> None:
+        """Leases an instance and starts its task; what is told meanwhile reaches its host."""
+        self._early[id] = []
+        try:
+            now = self.clock.now()
+            until = now + self.settings.lease
+            taken = await self.store.lease(id, self.me, now, until)
+            if taken is None:
+                return
+            host = StoreHost(self, taken, until)
+            self.hosts[id] = host
+            for event in self._early[id]:
+                host.push(event)
+            if self.draining:
+                host.drain(now)
+            self._tasks[id] = asyncio.get_running_loop().create_task(self._run(host, taken))
+        finally:
+            del self._early[id]
+
+    async def _run(self, host: StoreHost, taken: Taken) -> None:
+        """One instance, from its lease to the moment it leaves memory."""
+        id = host.id
+        try:
+            if taken.row.takings >= POISON:
+                await self._stop_poisoned(host, taken.row)
+                return
+            await self.programs.prepare(taken.row.version, taken.row.state)
+            await turn.run(self._taken_up(taken), host, self.programs.code, self._limits())
+            self._crashes.pop(id, None)
+        except LeaseLost as why:
+            _log.info("%s: dropped, its lease is lost %s", id, why)
+            await self._give_back(host, None)
+        except StoreBusy as busy:
+            _log.warning("%s: dropped until its lease is over, the database is busy: %s", id, busy)
+        except Exception:
+            _log.exception("%s: its turn failed", id)
+            count = self._crashes[id] = self._crashes.get(id, 0) + 1
+            await self._give_back(host, LedgerLine("turn_failed", {"times": count}))
+        finally:
+            self._leave(host)
+
+    def _leave(self, host: StoreHost) -> None:
+        id = host.id
+        if self.hosts.get(id) is host:
+            del self.hosts[id]
+            self._tasks.pop(id, None)
+        for ended in host.close():
+            if not self._dead:
+                _keep(self._writes, self._write_orphan(id, ended))
+        if not self.out.get(id):
+            self.out.pop(id, None)
+        if id in self._passed:
+            self._passed.discard(id)
+            self.wake()
+
+    def _taken_up(self, taken: Taken) -> TakenUp:
+        row = taken.row
+        return TakenUp(
+            row.id,
+            row.birth,
+            row.flow,
+            row.version,
+            row.phase,
+            row.state,
+            row.result,
+            taken.cancel,
+            taken.attempts,
+            taken.messages,
+            self.settings.keep,
+        )
+
+    def _limits(self) -> Limits:
+        s = self.settings
+        return Limits(s.tries, s.retry, s.far, s.wave, s.slice, s.state_note, s.state_limit)
+
+    # -- what goes wrong -----------------------------------------------------------------------
+
+    async def _give_back(self, host: StoreHost, failed: LedgerLine | None) -> None:
+        """What left memory without a write is given back as its last save has it, due soon.
+
+        After an answer that lost against the store (no failure) it is due at once; after the third
+        failure in a row it is stopped.
+        """
+        if host.released or host.lost:
+            return
+        try:
+            row = await self.store.instance(host.id)
+            if row is None:
+                return
+            if failed is not None and self._crashes[host.id] >= POISON:
+                del self._crashes[host.id]
+                await self._stop_poisoned(host, row)
+                return
+            at = self.clock.now() + (self.settings.retry if failed else 0)
+            await host.still(_given_back(row, at, () if failed is None else (failed,)))
+            self.wake()
+        except (LeaseLost, StoreBusy):
+            _log.info("%s: not given back, its lease runs out", host.id)
+
+    async def _stop_poisoned(self, host: StoreHost, row: InstanceRow) -> None:
+        why = Failure("R0011", f"it ended its daemon {POISON} times")
+        await host.still(
+            Save(
+                state=row.state,
+                status="stopped",
+                phase=row.phase,
+                stage=row.stage,
+                pass_number=row.pass_number,
+                version=row.version,
+                release=True,
+                result=row.result,
+                stopped_by=bodies.failure_text(why),
+                error_code=why.code,
+                refuses=row.refuses,
+                ledger=(LedgerLine("stopped", {"code": why.code, "message": why.message}),),
+            )
+        )
+        _log.error("%s: stopped, %s", host.id, why.message)
+
+    # -- telling -------------------------------------------------------------------------------
+
+    def tell(self, id: str, owner: str | None, event: Event) -> None:
+        """News for an instance: to its host, or a look where nobody holds it."""
+        host = self.hosts.get(id)
+        if host is not None:
+            host.push(event)
+            self._passed.add(id)
+        elif id in self._early:
+            self._early[id].append(event)
+        elif owner is None or owner == self.me:
+            self.wake()
+
+    def tell_all(self, woken: Woken, teller: str, *, cancels: bool) -> None:
+        """The news of a save; one that entered finish may have set the cancel of children."""
+        for id, owner in woken.owners:
+            if id != teller:
+                self.tell(id, owner, CancelTold() if cancels else Told(teller))
+
+    # -- bodies --------------------------------------------------------------------------------
+
+    def go_on(self, body: bodies.Body, at: Operation | None, id: str) -> None:
+        """A body that takes time goes on in a task of its own."""
+        _keep(self._bodies, self._drive(body, at, id))
+
+    async def _drive(self, body: bodies.Body, at: Operation | None, id: str) -> None:
+        ended: StepEnded | None
+        try:
+            ended = await bodies.run(body, self.world, at)
+        except Exception as error:  # a bug of ours must not leave the step hanging
+            ended = broken_body(body.key, body.attempt, error)
+        if ended is None:
+            self._settle_out(id, body.key, body.attempt)
+            host = self.hosts.get(id)
+            if host is not None:
+                host.push(Told())
+            return
+        host = self.hosts.get(id)
+        if host is None or host.lost:
+            _keep(self._writes, self._write_orphan(id, ended))
+        else:
+            host.push(ended)
+
+    def _settle_out(self, id: str, key: str, attempt: int) -> None:
+        marks = self.out.get(id)
+        if marks is not None:
+            marks.discard((key, attempt))
+            if not marks and id not in self.hosts:
+                del self.out[id]
+
+    async def _write_orphan(self, id: str, ended: StepEnded) -> None:
+        """A body whose instance left memory: its answer is written, and the holder told."""
+        delay = BUSY_FIRST
+        while True:
+            try:
+                await self.write_end(ended)
+                break
+            except StoreBusy as busy:
+                _log.warning("%s: its answer waits, the database is busy: %s", ended.key, busy)
+                await self.clock.sleep_until(self.clock.now() + delay)
+                delay = min(delay * 2, BUSY_MOST)
+        self._settle_out(id, ended.key, ended.attempt)
+        self.tell(id, self.me, Told())
+
+    async def write_end(self, ended: StepEnded) -> None:
+        """Without a turn (seed, section 4): the first to land stands, a late one is kept aside."""
+        now = self.clock.now()
+        if ended.result in (RETRY, LOST):
+            delay = self.settings.retry if ended.delay is None else ended.delay
+            await self.store.give_up(ended.key, ended.attempt, ended.result, delay, now)
+            return
+        put = PutResult(ended.key, ended.attempt, ended.result, ended.failure, ended.undo)
+        await self.write_put(put)
+
+    async def write_put(self, put: PutResult) -> None:
+        """An answer on its own; one that another was quicker than is kept as a late one."""
+        now = self.clock.now()
+        row, _ = await self.store.put_result(put, now)
+        if put.result not in WORDS and (row is None or row.result != put.result):
+            await self.store.late(put.key, put.attempt, put.result, now)
+
+    async def working(self, key: str, attempt: int) -> bool:
+        return await self.store.working(key, attempt)
+
+    # -- for hosts and the API -----------------------------------------------------------------
+
+    def draw_uuid(self) -> str:
+        return str(uuid.UUID(int=self.world.chance.getrandbits(128), version=4))
+
+    async def start_request(
+        self, id: str, flow: str, args: str, *, parent: str | None
+    ) -> StartRequest:
+        """The row of an instance that another one starts, in the newest version of its flow."""
+        hash = await self.programs.newest(flow)
+        if hash is None:
+            raise NotDeployed(flow)
+        program = self.programs.code(hash)
+        raw = parse_json(args)
+        values = positional(program, raw if isinstance(raw, list) else [])
+        return self.first_row(id, program, hash, values, parent)
+
+    def first_row(
+        self,
+        id: str,
+        program: Program,
+        hash: str,
+        values: tuple[object, ...],
+        parent: str | None,
+    ) -> StartRequest:
+        birth = draw_birth()
+        machine = start_state(program, id, birth, hash, values, self.clock.now())
+        channels = tuple(
+            (number, channel.name, channel.capacity, channel.inside)
+            for number, channel in enumerate(program.chunk.channels)
+        )
+        return StartRequest(
+            id=id,
+            birth=birth,
+            flow=program.chunk.flow,
+            version=hash,
+            args=arguments_text(program, values),
+            state=freeze(machine, program),
+            parent=parent,
+            channels=channels,
+        )
+
+    async def deploy(self, version: VersionRow) -> str:
+        """Stores a version that was checked (`programs.open_version`): new, known or behind."""
+        outcome = await self.store.put_version(version)
+        if outcome == "new":
+            await self.programs.refresh()
+        return outcome
+
+
+def _keep(tasks: set[asyncio.Task[None]], job: Coroutine[None, None, None]) -> None:
+    """Starts a task that nobody waits for; the loop itself keeps no hold of it."""
+    task = asyncio.get_running_loop().create_task(job)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+
+
+def _given_back(row: InstanceRow, at: int, ledger: tuple[LedgerLine, ...]) -> Save:
+    """The row as its last save has it, waiting, due at `at`."""
+    return Save(
+        state=row.state,
+        status="waiting",
+        phase=row.phase,
+        stage=row.stage,
+        pass_number=row.pass_number,
+        version=row.version,
+        release=True,
+        waits=(WaitRow("0", 0, "after", at=at),),
+        result=row.result,
+        refuses=row.refuses,
+        ledger=ledger,
+    )

@@ -1,0 +1,81 @@
+"""What happens to an instance while it is in memory: one event at a time, and the passing of time.
+
+`turn` and `finish` both wait here. An attempt that settles goes to the task that asked for it,
+unless the instance is ending: then no task goes on, and what settled is only kept.
+"""
+
+from __future__ import annotations
+
+from qoqi.vm import steps, waits
+from qoqi.vm.frames import AtStep
+from qoqi.vm.host import Cancel, CancelTold, Drain, Saved, StepEnded, Told
+from qoqi.vm.instance import CancelFound, Instance, OpenAttempt
+from qoqi.vm.jsonform import json_text
+
+
+async def wait(instance: Instance, until: int | None) -> None:
+    """Waits for the next event, at most until then, and applies it and the time that passed."""
+    event = await instance.host.event(until)
+    match event:
+        case StepEnded():
+            opened = await steps.ended(instance, event)
+            if opened is not None:
+                _settled(instance, opened)
+        case Told(other):
+            await look(instance, other)
+        case CancelTold():
+            instance.cancel_told = True
+        case Drain():
+            instance.draining += 1
+        case _:
+            pass
+    await pass_time(instance)
+
+
+async def look(instance: Instance, other: str | None = None) -> None:
+    """Reads what may have landed: messages, answers of other daemons' bodies, other instances."""
+    waits.admit(instance, await instance.host.messages())
+    for opened in await steps.look_again(instance):
+        _settled(instance, opened)
+    instance.look_others = True
+
+
+async def pass_time(instance: Instance) -> None:
+    """Gives up what is past its limit and notes the tries whose delay is over."""
+    now = instance.host.now()
+    for opened in [one for one in instance.open.values() if one.until <= now]:
+        if await steps.out_of_time(instance, opened):
+            _settled(instance, opened)
+    if instance.ending:
+        return
+    for name in [name for name, at in instance.retries.items() if at <= now]:
+        task = instance.machine.tasks.get(name)
+        if task is not None and not task.ended:
+            steps.retry_now(instance, task)
+
+
+def _settled(instance: Instance, opened: OpenAttempt) -> None:
+    if instance.ending or not opened.task:
+        return
+    task = instance.machine.tasks.get(opened.task)
+    if task is not None and not task.ended and isinstance(task.at, AtStep):
+        steps.consider(instance, task)
+
+
+def heed(instance: Instance, saved: Saved) -> None:
+    """Acts on what a save in the run phase gave back: a pause, a cancellation."""
+    instance.paused = instance.paused or saved.paused
+    instance.cancel_told = False
+    if saved.cancel is not None and instance.phase == "run":
+        hear(instance, saved.cancel)
+
+
+def hear(instance: Instance, cancel: Cancel) -> None:
+    """A flow that listens is given the reason at its next wait; any other is cancelled here."""
+    if cancel.now or not instance.program.chunk.listens:
+        raise CancelFound(cancel)
+    instance.seen_cancel = cancel.id
+    if cancel.id not in instance.heard:
+        instance.heard.add(cancel.id)
+        instance.machine.cancels.append(json_text({"reason": cancel.reason, "at": cancel.at}))
+        instance.dirty = True

@@ -1,0 +1,405 @@
+"""The end of an instance: run returned, or a cancellation that it does not hear.
+
+Seed 004, section 6. An Ok is written and done. An Err or a cancellation enters the finish phase in
+one write, in which the children are told; they end first, then the undos run, the last registered
+first, each a step with its own key and attempts; then the end is written. `flow.finally` calls
+stand on the same stack and run at every end.
+"""
+
+from __future__ import annotations
+
+from qoqi.vm import events, steps
+from qoqi.vm.bytecode.chunk import NO_FUNCTION, StepDef
+from qoqi.vm.failure import Failure
+from qoqi.vm.frames import AtStep, Task, UndoEntry
+from qoqi.vm.host import (
+    FAILED,
+    LOST,
+    SPENT,
+    TIMEOUT,
+    WORDS,
+    Attempt,
+    Cancel,
+    LeavingStep,
+    NewAttempt,
+    NewMessage,
+    WaitRow,
+)
+from qoqi.vm.instance import Instance, LeftMemory, Noted, Stopped, consumed
+from qoqi.vm.interpreter import call, resume
+from qoqi.vm.jsonform import from_json, json_text, parse_json, value_text
+from qoqi.vm.keys import RUN, undo_key
+from qoqi.vm.operations import stop_task
+from qoqi.vm.program import Program
+from qoqi.vm.values import Variant
+
+UNDO_CASE = 1_000  # the case number of an undo's wait: above that of any case of a `wait match`
+
+
+async def returned(instance: Instance) -> None:
+    """run returned: what it gave is the result; its tasks stop, their steps under way end first."""
+    machine = instance.machine
+    value = instance.run_value
+    for task in list(machine.tasks.values()):
+        stop_task(instance, task.name)
+    instance.ending = True
+    await _let_steps_end(instance)
+    untaken = unclaimed(instance)
+    if untaken:
+        raise Stopped(not_asked_again(untaken))
+    machine.returned = True
+    result = value_text(value)
+    if _is(value, instance.program.types.result, "Err"):
+        await _enter(instance, result, "it returned an Err")
+        return
+    machine.undos = [entry for entry in machine.undos if entry.final]
+    if machine.undos:
+        instance.phase, instance.result = "finish", result
+        _drop_tasks(instance)
+        await go_on(instance)
+        return
+    instance.note("done", result=parse_json(result))
+    await instance.save("done", release=True, waits=(), result=result)
+    raise LeftMemory
+
+
+async def cancelled(instance: Instance, cancel: Cancel) -> None:
+    """No new step leaves, tasks stop where they are, steps under way end; then the finish phase."""
+    instance.ending = True
+    acted = _gave_no_answer(instance)
+    steps.drop_noted(instance)
+    instance.starts.clear()
+    instance.sends.clear()
+    acted += await _let_steps_end(instance)
+    _collect_undos(instance)
+    instance.seen_cancel = cancel.id or None
+    result = json_text({"reason": cancel.reason, "at": cancel.at})
+    instance.note("cancelled", reason=cancel.reason)
+    if acted:
+        _drop_tasks(instance)
+        names = ", ".join(dict.fromkeys(acted))
+        failure = Failure("R0013", f"{names} may have acted: its limit passed with no answer")
+        instance.note("stopped", code=failure.code, message=failure.message)
+        await instance.save(
+            "stopped",
+            phase="finish",
+            release=True,
+            waits=(),
+            stopped_by=failure,
+            result=result,
+            enter_finish=cancel.reason,
+        )
+        raise LeftMemory
+    await _enter(instance, result, cancel.reason)
+
+
+async def gave_up(instance: Instance, why: str) -> None:
+    """`flow.giveUp`: the end of a cancellation that nobody hears, asked for by the flow itself."""
+    await cancelled(instance, Cancel("", why, True, instance.host.now()))
+
+
+def _gave_no_answer(instance: Instance) -> list[str]:
+    """Steps between two tries whose last attempt may have acted (O5)."""
+    acted = []
+    for task in instance.alive():
+        if isinstance(task.at, AtStep):
+            row = instance.kept.get(task.at.key)
+            if row is not None and row.result in (TIMEOUT, LOST):
+                acted.append(row.step)
+    return acted
+
+
+async def _let_steps_end(instance: Instance) -> list[str]:
+    """Waits until nothing is under way; names the steps that reached their limit unanswered."""
+    acted = []
+    while instance.open:
+        await instance.flush_puts()
+        under_way = dict(instance.open)
+        await events.wait(instance, min(opened.until for opened in under_way.values()))
+        for key, opened in under_way.items():
+            if key not in instance.open and instance.kept[key].result in (TIMEOUT, LOST):
+                acted.append(opened.step.name)
+    return acted
+
+
+def _collect_undos(instance: Instance) -> None:
+    """Undos of answers that were kept and not given to their task (O2)."""
+    registered = {entry.key for entry in instance.machine.undos}
+    rows = [
+        row
+        for row in instance.kept.values()
+        if row.step and row.result is not None and row.result not in WORDS
+        if row.key not in registered and (row.given is None or row.key in instance.replaying)
+    ]
+    by_name = {step.name: step for step in instance.program.chunk.steps}
+    marked = {mark.key for mark in instance.given}
+    for row in sorted(rows, key=lambda row: (row.given or 1 << 60, row.ended or 0, row.key)):
+        step = by_name.get(row.step)
+        if step is None or row.key in marked:
+            continue
+        args = _arguments(instance.program, instance, step, row.asked)
+        value = instance.decode(row.result or "null", step.result)
+        steps.register_undos(instance, step, args, value, row)
+
+
+def unclaimed(instance: Instance) -> list[Attempt]:
+    """Kept answers that no task has asked for again since the stage (F0101)."""
+    given = {mark.key for mark in instance.given}
+    return [
+        row
+        for row in instance.kept.values()
+        if row.result is not None
+        and (row.result not in WORDS or (row.result == TIMEOUT and row.settled))
+        and row.key not in given
+        and not consumed(instance, row)
+    ]
+
+
+def not_asked_again(rows: list[Attempt]) -> Failure:
+    listed = "; ".join(f"{row.key} gave {row.result}" for row in rows)
+    return Failure("F0101", f"done since the last stage and not asked for again: {listed}")
+
+
+def _drop_tasks(instance: Instance) -> None:
+    instance.machine.tasks.clear()
+    instance.retries.clear()
+    instance.runnable.clear()
+
+
+async def _enter(instance: Instance, result: str, reason: str) -> None:
+    """The write that enters the finish phase; straight to the end if there is nothing to do."""
+    _drop_tasks(instance)
+    children = await instance.host.children()
+    if not children and not instance.machine.undos:
+        # An Err with nothing to undo is an end of run as any; a cancellation is told in finish.
+        instance.phase = "run" if instance.machine.returned else "finish"
+        instance.result = result
+        await _end(instance)
+    status = "waiting" if children else "running"
+    instance.note("finishing", undos=[entry.target for entry in reversed(instance.machine.undos)])
+    await instance.save(
+        status,
+        phase="finish",
+        release=bool(children),
+        waits=_children_wait(children),
+        result=result,
+        enter_finish=reason,
+    )
+    if children:
+        raise LeftMemory
+    instance.phase, instance.result = "finish", result
+    await go_on(instance)
+
+
+def _children_wait(children: tuple[tuple[str, str], ...]) -> tuple[WaitRow, ...]:
+    return (WaitRow(RUN, 0, "all", any=0, members=children),) if children else ()
+
+
+async def go_on(instance: Instance) -> None:
+    """The finish phase, entered or taken up again: children, undos, the end."""
+    instance.ending = True
+    if not instance.machine.returned or _ends_in_err(instance):
+        children = await instance.host.children()
+        if children:
+            await instance.save("waiting", release=True, waits=_children_wait(children))
+            raise LeftMemory
+    while instance.machine.undos:
+        await _undo(instance, instance.machine.undos[-1])
+        instance.machine.undos.pop()
+        instance.dirty = True
+    await _end(instance)
+
+
+async def unwind(instance: Instance, task: Task) -> None:
+    """`flow.unwind`: the undos run now, are forgotten, and the task goes on."""
+    machine = instance.machine
+    while entries := [entry for entry in machine.undos if not entry.final]:
+        await _undo(instance, entries[-1])
+        machine.undos.remove(entries[-1])
+        instance.dirty = True
+    resume(task, ())
+    instance.wake(task)
+
+
+async def _undo(instance: Instance, entry: UndoEntry) -> None:
+    if entry.target == "send":
+        await _undo_send(instance, entry)
+    else:
+        await _undo_step(instance, entry)
+
+
+async def _end(instance: Instance) -> None:
+    status = "done" if instance.machine.returned else "failed"
+    instance.note(status, result=parse_json(instance.result or "null"))
+    await instance.save(status, release=True, waits=())
+    raise LeftMemory
+
+
+def _ends_in_err(instance: Instance) -> bool:
+    raw = parse_json(instance.result or "null")
+    return isinstance(raw, dict) and set(raw) == {"Err"}
+
+
+# -- undos -------------------------------------------------------------------------------------
+
+
+async def _undo_step(instance: Instance, entry: UndoEntry) -> None:
+    """Runs one undo to an answer; anything but Err and Unknown is done (language, Undo)."""
+    program = instance.code(entry.version)
+    number = next(
+        (n for n, step in enumerate(program.chunk.steps) if step.name == entry.target), None
+    )
+    if number is None:
+        raise Stopped(Failure("R0014", f"{entry.target} is no step of version {entry.version}"))
+    step = program.chunk.steps[number]
+    machine = instance.machine
+    key = undo_key(machine.id, machine.birth, machine.pass_number, entry.number)
+    args = _arguments(program, instance, step, entry.args)
+    while True:
+        last = instance.kept.get(key)
+        if last is None or last.result == SPENT:
+            await _leave_undo(instance, program, number, entry, key, args, last)
+        elif last.result is None:
+            await _wait_for_undo(instance, step, key, last)
+        elif last.result in WORDS:
+            if not await _try_again(instance, step, args, last):
+                return
+            await _leave_undo(instance, program, number, entry, key, args, last)
+        else:
+            value = from_json(parse_json(last.result), step.result, program.types, program.default)
+            _check_undone(instance, program, entry, value)
+            instance.note("undone", step=entry.target, key=key)
+            return
+
+
+async def _leave_undo(
+    instance: Instance,
+    program: Program,
+    number: int,
+    entry: UndoEntry,
+    key: str,
+    args: tuple[object, ...],
+    last: Attempt | None,
+) -> None:
+    if instance.draining:
+        await _leave_memory(instance)
+    step = program.chunk.steps[number]
+    attempt = 1 if last is None else last.attempt + 1
+    until = instance.host.now() + step.within
+    queue = None
+    if step.queue != NO_FUNCTION:
+        value = call(program, step.queue, args, instance.machine.flow_slots)
+        assert isinstance(value, str)
+        queue = value
+    row = NewAttempt(
+        key, attempt, instance.machine.pass_number, entry.args, until, step.name, step.settled, queue
+    )
+    leaving = LeavingStep(key, attempt, number, args, until, entry.version)
+    instance.noted.append(Noted("", step, row, leaving))
+    saved = await instance.save("running", release=False, attempts=True)
+    if not saved.may_leave:
+        instance.noted.clear()
+        events.heed(instance, saved)
+        await _leave_memory(instance)
+    await steps.let_leave(instance)
+    events.heed(instance, saved)
+
+
+async def _wait_for_undo(instance: Instance, step: StepDef, key: str, last: Attempt) -> None:
+    if key not in instance.open:
+        steps.open_again(instance, step, last)
+    await instance.flush_puts()
+    await events.wait(instance, instance.open[key].until)
+    if instance.draining > 1:
+        await _leave_memory(instance)
+
+
+async def _try_again(
+    instance: Instance, step: StepDef, args: tuple[object, ...], last: Attempt
+) -> bool:
+    """Waits for the next try of an undo. False if `else` answered in its place."""
+    name = step.name
+    if last.result == TIMEOUT and step.settled:
+        raise Stopped(_could_not_undo(name, "Unknown"))
+    if last.result == FAILED:
+        raise Stopped(steps.failed(step, last))
+    if not steps.may_try(instance, step, last):
+        if step.otherwise == NO_FUNCTION:
+            raise Stopped(steps.no_answer(instance, step, last))
+        return False
+    due = (last.until or 0) + (last.delay or 0)
+    while (now := instance.host.now()) < due:
+        if due - now > instance.limits.far or instance.draining:
+            await _sleep(instance, WaitRow(RUN, UNDO_CASE, "retry", at=due))
+        await instance.flush_puts()
+        await events.wait(instance, due)
+    return True
+
+
+async def _leave_memory(instance: Instance) -> None:
+    await _sleep(instance, WaitRow(RUN, UNDO_CASE, "after", at=instance.host.now()))
+
+
+async def _sleep(instance: Instance, wake: WaitRow) -> None:
+    """An undo waits: so does the instance, with what else can wake it if it is unwinding."""
+    others = instance.wait_rows() if instance.phase == "run" else ()
+    await instance.save("waiting", release=True, waits=(*others, wake))
+    raise LeftMemory
+
+
+def _arguments(
+    program: Program, instance: Instance, step: StepDef, args: str
+) -> tuple[object, ...]:
+    raw = parse_json(args)
+    assert isinstance(raw, list)
+    return tuple(
+        from_json(one, parameter.type, program.types, program.default)
+        for one, parameter in zip(raw, step.params, strict=False)
+    )
+
+
+def _check_undone(instance: Instance, program: Program, entry: UndoEntry, value: object) -> None:
+    types = program.types
+    if _is(value, types.settled, "Known"):
+        assert isinstance(value, Variant)
+        value = value.payload[0]
+    if _is(value, types.settled, "Unknown"):
+        raise Stopped(_could_not_undo(entry.target, "Unknown"))
+    if _is(value, types.result, "Err"):
+        assert isinstance(value, Variant)
+        raise Stopped(_could_not_undo(entry.target, value_text(value.payload[0])))
+
+
+def _could_not_undo(step: str, why: str) -> Failure:
+    return Failure("R0015", f"{step} could not undo: {why}")
+
+
+async def _undo_send(instance: Instance, entry: UndoEntry) -> None:
+    """An undo that is a send: one message, its key the undo's; Err(Ended) is done too."""
+    machine = instance.machine
+    key = undo_key(machine.id, machine.birth, machine.pass_number, entry.number)
+    raw = parse_json(entry.args)
+    assert isinstance(raw, list)
+    other, channel, value, *own = raw
+    assert isinstance(other, dict)
+    message_key = own[0] if own and isinstance(own[0], str) else key
+    instance.sends.append(
+        NewMessage(
+            key,
+            str(other["instance"]),
+            str(other["birth"]),
+            str(channel),
+            json_text(value),
+            message_key,
+        )
+    )
+    saved = await instance.save("running", release=False)
+    outcome = saved.sent[0].outcome
+    if outcome == "Full":
+        raise Stopped(_could_not_undo(f"the send to {channel}", "Full"))
+    instance.note("undone", step=f"send {channel}", key=key)
+
+
+def _is(value: object, enum: object, name: str) -> bool:
+    return isinstance(value, Variant) and value.type is enum and value.name == name
+

@@ -1,0 +1,483 @@
+"""What the machine asks of the runtime of flows: the Host protocol and the records that pass it.
+
+`turn` decides, the Host writes. The first calls are those of the seed's interface (attempt, still,
+put_result, give_up, late, working); the rest is what Go has goroutines and select for, and what the
+algorithm reads of other instances. Three hosts exist: `runtime.host.StoreHost`, the dry run of
+`qoqi resume`, and the scripted host of the tests.
+
+Results of attempts are text: a value is JSON (a string has quotes), and the bare words below are
+how an attempt ended without one. `timeout`: its limit passed. `retry`: the body said flow.retry.
+`lost`: no answer came from the network, so it is tried again but may have acted. `failed`: a
+mistake in the body. `spent`: a person resumed, and the attempt counts as no try any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+TIMEOUT = "timeout"
+RETRY = "retry"
+FAILED = "failed"
+LOST = "lost"
+SPENT = "spent"
+WORDS = frozenset({TIMEOUT, RETRY, LOST, FAILED, SPENT})
+
+
+class LeaseLost(Exception):
+    """The write was refused: another daemon has the instance, or nobody. Drop it from memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A row of `attempts`. Times in ms; `result` is None while it is under way.
+
+    `failure` has the text of a body that failed. `given` is its place in the order of giving and
+    `given_at` when it was first given; `message` the seq a receive took. `undo` is the JSON of the
+    undos its body registered: a list of [target, args].
+    """
+
+    key: str
+    attempt: int
+    pass_number: int
+    asked: str
+    owner: str | None = None
+    until: int | None = None
+    delay: int | None = None
+    result: str | None = None
+    late: str | None = None
+    started: int | None = None
+    ended: int | None = None
+    given: int | None = None
+    given_at: int | None = None
+    message: int | None = None
+    step: str = ""
+    settled: bool = False
+    failure: str | None = None
+    undo: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Not taken yet, or taken and untaken by a resume. `at` is its arrival, by the store's clock.
+
+    `wants_answer` says that a person or an instance waits for the answer of seq.
+    """
+
+    seq: int
+    channel: int
+    key: str | None
+    value: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """A cancellation that was asked for; `id` tells two of equal reason apart."""
+
+    id: str
+    reason: str
+    now: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndedInstance:
+    """How another instance ended: `failed` with the reason, or the JSON of what run gave.
+
+    `gone` is one that no longer exists under that birth.
+    """
+
+    status: str  # done, failed, gone
+    result: str
+    at: int
+
+
+# -- what a save writes ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NewAttempt:
+    """A step that leaves after this save; `until` is its limit.
+
+    `per` is the d of `limit n per d`: its start is counted that long.
+    """
+
+    key: str
+    attempt: int
+    pass_number: int
+    asked: str
+    until: int
+    step: str
+    settled: bool
+    queue: str | None = None
+    per: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What a wait, poll, draw, start or send gave, kept under its key as attempt 1."""
+
+    key: str
+    pass_number: int
+    asked: str
+    result: str
+    given: int
+    given_at: int
+    message: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GivenMark:
+    """An attempt's answer was given to its task: its place in the order of giving."""
+
+    key: str
+    attempt: int
+    given: int
+    given_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutResult:
+    """An answer written by the same transaction as the save that follows it.
+
+    It counts only if the attempt has no result yet; else nothing of the save stands.
+    """
+
+    key: str
+    attempt: int
+    result: str
+    failure: str | None = None
+    undo: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WaitRow:
+    """A row of `waits`: what can wake the instance.
+
+    `kind` is receive, send, after, retry, flow, all, first, join, when, cancelled, answer, slot.
+    `any` of an all: 1 wakes at the first member cancelled, 0 waits for all, 2 for the first ended.
+    `other`/`other_birth`: the instance waited for. `members` of an all: (id, birth).
+    """
+
+    task: str
+    case: int
+    kind: str
+    channel: int | None = None
+    other: str | None = None
+    other_birth: str | None = None
+    any: int | None = None
+    at: int | None = None
+    members: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelRow:
+    channel: int
+    name: str
+    capacity: int
+    inside: int
+    closed: bool
+    private: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewInstance:
+    """An instance to start: its whole first row. `parent` None: detached. `key`: who asked.
+
+    With `asked` the save keeps what it found under `key`, as {"birth", "created", "flow"}.
+    """
+
+    key: str
+    id: str
+    flow: str
+    args: str
+    parent: str | None
+    asked: str | None = None
+    pass_number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A send from this instance to another.
+
+    With `asked` the save keeps what it found under `key`, as {"outcome", "seq"}.
+    """
+
+    key: str
+    to: str
+    birth: str
+    channel: str
+    value: str
+    message_key: str
+    asks: bool = False
+    asked: str | None = None
+    pass_number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerLine:
+    """What happened, for people; the algorithm never reads it. `detail` is JSON-able."""
+
+    kind: str
+    detail: dict[str, object] = field(default_factory=dict)
+    actor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """One transaction: an instance's row and all that goes with it.
+
+    `drop_before` deletes the attempts of earlier passes (a stage where run was alone); `at_stage`
+    is then the plain state there. `waits` are all that stand now. `seen_cancel` is the id of the
+    cancellation this save moves into the state. `listens`: a pending cancellation does not keep new
+    attempts from being written. `enter_finish`: children are told that their parent ended.
+    `untouched` says that the state text is that of the last save.
+    """
+
+    state: str
+    status: str
+    phase: str
+    stage: str | None
+    pass_number: int
+    version: str
+    release: bool
+    at_stage: str | None = None
+    drop_before: int | None = None
+    waits: tuple[WaitRow, ...] = ()
+    attempts: tuple[NewAttempt, ...] = ()
+    answers: tuple[KeptAnswer, ...] = ()
+    given: tuple[GivenMark, ...] = ()
+    puts: tuple[PutResult, ...] = ()
+    taken: tuple[tuple[int, int], ...] = ()  # (seq, pass in force when it was taken)
+    channels: tuple[ChannelRow, ...] = ()
+    starts: tuple[NewInstance, ...] = ()
+    sends: tuple[NewMessage, ...] = ()
+    replies: tuple[tuple[int, str], ...] = ()  # (seq of a request, JSON of its answer)
+    result: str | None = None
+    keep: int = 0
+    stopped_by: str | None = None
+    error_code: str | None = None
+    refuses: str | None = None
+    listens: bool = False
+    seen_cancel: str | None = None
+    enter_finish: str | None = None
+    ledger: tuple[LedgerLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What a start found: the instance's birth; `created` false if the name was taken.
+
+    `flow` is the flow the name belongs to (R0010 if it is another).
+    """
+
+    key: str
+    birth: str
+    created: bool
+    flow: str
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """What a send found: Delivered, Already, Full or Ended (and the seq, for an ask)."""
+
+    key: str
+    outcome: str
+    seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a save gave back. With `may_leave` false its new attempts were not written.
+
+    A cancellation is given only if one is pending that this save did not clear.
+    """
+
+    cancel: Cancel | None = None
+    paused: bool = False
+    may_leave: bool = True
+    started: tuple[Started, ...] = ()
+    sent: tuple[SentMessage, ...] = ()
+
+
+class PutLost(Exception):
+    """A save carried an answer for an attempt that has a result already: nothing was written."""
+
+
+class NotDeployed(Exception):
+    """A save would start an instance of a flow that has no version here: nothing was written."""
+
+    def __init__(self, flow: str) -> None:
+        super().__init__(f"no version of {flow} is deployed")
+        self.flow = flow
+
+
+# -- what comes back ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnded:
+    """A body of this daemon ended. `result` is JSON or a bare word; nothing is written yet.
+
+    `delay` for RETRY. `network` says that the retry was no answer from the network (O5).
+    """
+
+    key: str
+    attempt: int
+    result: str
+    delay: int | None = None
+    failure: str | None = None
+    undo: str | None = None
+    network: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Something landed for this instance: look at messages, attempts, other instances.
+
+    `other` is the instance that ended, if that is the news.
+    """
+
+    other: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelTold:
+    """A cancellation landed: save at once, it will give it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOver:
+    """`until` of the call to event has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """The daemon is stopping: write the instance and leave memory."""
+
+
+Event = StepEnded | Told | CancelTold | TimeOver | Drain
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingStep:
+    """A step whose attempt is written: it may leave now, and is given up at `until`."""
+
+    key: str
+    attempt: int
+    step: int
+    args: tuple[object, ...]
+    until: int
+    version: str
+
+
+class Host(Protocol):
+    """One host serves one instance that a daemon holds under a lease."""
+
+    def now(self) -> int:
+        """The store's clock, in ms."""
+        ...
+
+    def draw_uuid(self) -> str: ...
+    def draw_int(self, low: int, high: int) -> int:
+        """At least low, below high."""
+        ...
+
+    async def attempt(self, key: str) -> Attempt | None:
+        """The last attempt under a key: under way, given up, or with its result."""
+        ...
+
+    async def kept(self) -> tuple[Attempt, ...]:
+        """All attempts of this instance that the store has, in no order."""
+        ...
+
+    async def still(self, save: Save) -> Saved:
+        """Writes. Raises LeaseLost, PutLost or NotDeployed; nothing is written then."""
+        ...
+
+    async def put_result(self, put: PutResult) -> Attempt:
+        """The first to land stands: gives the attempt as it is now."""
+        ...
+
+    async def give_up(self, key: str, attempt: int, word: str, delay: int) -> tuple[bool, Attempt]:
+        """TIMEOUT needs `until` to be past; RETRY and LOST are said from inside the step."""
+        ...
+
+    async def late(self, key: str, attempt: int, result: str) -> None: ...
+
+    async def leave(self, step: LeavingStep) -> None:
+        """Starts a body in the background; its end comes as StepEnded."""
+        ...
+
+    def under_way(self, key: str, attempt: int) -> bool:
+        """Whether a body of this daemon runs that attempt."""
+        ...
+
+    async def event(self, until: int | None) -> Event:
+        """The next thing that happens, or TimeOver at `until`."""
+        ...
+
+    async def messages(self) -> tuple[Message, ...]:
+        """Those not taken, by seq."""
+        ...
+
+    async def ended(self, instance: str, birth: str) -> EndedInstance | None:
+        """How an instance ended; None while it lives."""
+        ...
+
+    async def children(self) -> tuple[tuple[str, str], ...]:
+        """(id, birth) of the instances this one started that have not ended."""
+        ...
+
+    async def find(self, flow: str, name: str) -> str | None:
+        """The birth of the instance of that name, if it is of the flow."""
+        ...
+
+    async def cancel_other(self, instance: str, birth: str, reason: str) -> str:
+        """ok, ended, or `refused: TEXT`."""
+        ...
+
+    async def answer(self, seq: int) -> tuple[str, str] | None:
+        """The answer to a message sent with `asks`: ("ok", JSON) or ("ended", ""); None yet."""
+        ...
+
+    async def newest(self, flow: str) -> str | None:
+        """The newest version's hash, or None if this instance is pinned to its own."""
+        ...
+
+
+# -- what turn is given ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class TakenUp:
+    """An instance as its daemon took it: the row's texts, its attempts, messages, cancellation.
+
+    `keep` is how long it is kept once ended, if its flow does not say.
+    """
+
+    id: str
+    birth: str
+    flow: str
+    version: str
+    phase: str
+    state: str
+    result: str | None
+    cancel: Cancel | None
+    attempts: tuple[Attempt, ...]
+    messages: tuple[Message, ...]
+    keep: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What `turn` needs of the daemon's settings; ms and counts."""
+
+    tries: int = 100
+    retry: int = 1_000
+    far: int = 30_000
+    wave: int = 10
+    slice: int = 20_000
+    state_note: int = 1 << 20
+    state_limit: int = 16 << 20

@@ -1,0 +1,524 @@
+"""One instance in a daemon's memory, between its take-up and its last write.
+
+`Instance` holds the machine, what the store knows of its attempts, and what the next save will
+write. It has no rules of its own: `steps`, `waits`, `operations`, `finish` and `turn` move it, and
+`save` here is the one place where what they noted becomes a `Save`.
+
+Invariants
+- Nothing leaves before the save that names it: `noted` steps have no attempt row yet, `open` ones do.
+- Every answer given to a task since the last save is in `answers`, `given` or `puts`.
+- An answer belongs to the pass in which it was given, not to the pass of the write.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from qoqi.vm.bytecode.chunk import PeerDef, StepDef, Term
+from qoqi.vm.bytecode.opcodes import WaitKind
+from qoqi.vm.failure import Failure, FlowError
+from qoqi.vm.frames import AtOperation, AtStep, AtWait, Machine, Task
+from qoqi.vm.host import (
+    SPENT,
+    Attempt,
+    Cancel,
+    ChannelRow,
+    GivenMark,
+    Host,
+    KeptAnswer,
+    LeavingStep,
+    LedgerLine,
+    Limits,
+    NewAttempt,
+    NewInstance,
+    NewMessage,
+    PutLost,
+    PutResult,
+    Save,
+    Saved,
+    TakenUp,
+    WaitRow,
+)
+from qoqi.vm.interpreter import call
+from qoqi.vm.jsonform import from_json, json_text, parse_json, value_text
+from qoqi.vm.keys import RUN, key
+from qoqi.vm.program import Program
+from qoqi.vm.snapshot import freeze
+from qoqi.vm.values import UNSET, Closure, InstanceValue, RequestValue, TaskValue
+
+
+class Stopped(Exception):
+    """The instance can only stop: raised anywhere in a turn, written by `turn.run`."""
+
+    def __init__(self, failure: Failure, *, in_finish: bool = False) -> None:
+        super().__init__(failure.message)
+        self.failure = failure
+        self.in_finish = in_finish
+
+
+class CancelFound(Exception):
+    """A cancellation that this flow does not hear was found in its run phase."""
+
+    def __init__(self, cancel: Cancel) -> None:
+        super().__init__(cancel.reason)
+        self.cancel = cancel
+
+
+class LeftMemory(Exception):
+    """The instance was written and its lease given back: nothing more to do here."""
+
+
+@dataclass(slots=True)
+class OpenAttempt:
+    """A step under way. `task` is empty for an undo. `mine`: a body of this daemon runs it."""
+
+    task: str
+    step: StepDef
+    key: str
+    attempt: int
+    until: int
+    mine: bool
+
+
+@dataclass(slots=True)
+class Noted:
+    """A step that will leave after the next save."""
+
+    task: str
+    step: StepDef
+    row: NewAttempt
+    leaving: LeavingStep
+
+
+@dataclass(slots=True)
+class Instance:
+    taken: TakenUp
+    machine: Machine
+    program: Program
+    host: Host
+    code: Callable[[str], Program]
+    limits: Limits
+    phase: str
+    result: str | None
+    kept: dict[str, Attempt] = field(default_factory=dict)
+    spent: Counter[str] = field(default_factory=Counter)
+    first_started: dict[str, int] = field(default_factory=dict)
+    replaying: dict[str, int] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
+    open: dict[str, OpenAttempt] = field(default_factory=dict)
+    retries: dict[str, int] = field(default_factory=dict)
+    noted: list[Noted] = field(default_factory=list)
+    noted_at: int = 0
+    runnable: deque[Task] = field(default_factory=deque)
+    groups: dict[str, list[Task]] = field(default_factory=dict)
+    seen_messages: set[int] = field(default_factory=set)
+    ended_others: dict[tuple[str, str], tuple[str, str, int]] = field(default_factory=dict)
+    look_others: bool = True
+    gate: list[Task] = field(default_factory=list)
+    run_value: object = None
+    run_ended: bool = False
+    seen_cancel: str | None = None
+    draining: int = 0
+    paused: bool = False
+    cancel_told: bool = False
+    heard: set[str] = field(default_factory=set)
+    ending: bool = False
+    dirty: bool = True
+    # what the next save writes
+    answers: list[KeptAnswer] = field(default_factory=list)
+    given: list[GivenMark] = field(default_factory=list)
+    puts: list[PutResult] = field(default_factory=list)
+    taken_messages: list[tuple[int, int]] = field(default_factory=list)
+    starts: list[NewInstance] = field(default_factory=list)
+    sends: list[NewMessage] = field(default_factory=list)
+    replies: list[tuple[int, str]] = field(default_factory=list)
+    ledger: list[LedgerLine] = field(default_factory=list)
+    at_stage: str | None = None
+    drop_before: int | None = None
+    saved_channels: dict[int, ChannelRow] = field(default_factory=dict)
+
+    # -- names and types ----------------------------------------------------------------------
+
+    @property
+    def version(self) -> str:
+        return self.machine.version
+
+    def count(self, task: Task, name: str) -> int:
+        """The next number of this name in the task."""
+        n = task.counts.get(name, 0) + 1
+        task.counts[name] = n
+        return n
+
+    def key(self, task: Task, what: str) -> str:
+        machine = self.machine
+        n = self.count(task, what)
+        return key(machine.id, machine.birth, machine.pass_number, task.name, what, n)
+
+    def default(self, function: int) -> object:
+        """The value of a field's default: what `from_json` asks for where JSON lacks the field."""
+        return call(self.program, function, ())
+
+    def decode(self, text: str, term: Term) -> object:
+        """A value of JSON text, read into a type of this version; FlowError R0004 if it misfits."""
+        return from_json(parse_json(text), term, self.program.types, self.default)
+
+    def peer(self, flow: str) -> PeerDef:
+        """The types of another flow, as this version knows them (itself among them)."""
+        for peer in self.program.chunk.peers:
+            if peer.flow == flow:
+                return peer
+        chunk = self.program.chunk
+        if flow != chunk.flow:
+            raise FlowError("R0010", f"this version knows nothing of {flow}")
+        channels = tuple((one.name, one.type, one.answers) for one in chunk.channels)
+        return PeerDef(flow, chunk.result, channels)
+
+    def peer_answer(self, flow: str, channel: str) -> Term:
+        """The type of the answers of another flow's channel."""
+        for name, _, answers in self.peer(flow).channels:
+            if name == channel and answers is not None:
+                return answers
+        raise FlowError("R0010", f"{flow} has no channel {channel} that answers")
+
+    def alive(self) -> list[Task]:
+        return [task for task in self.machine.tasks.values() if not task.ended]
+
+    def run_alone(self) -> bool:
+        """Whether run is the only task alive; one with a step still out counts as alive (O24)."""
+        if any(task.name != RUN and not task.ended for task in self.machine.tasks.values()):
+            return False
+        return not any(opened.task != RUN for opened in self.open.values())
+
+    # -- giving -------------------------------------------------------------------------------
+
+    def give_order(self, key: str, attempt: int) -> int:
+        """Notes that an attempt's answer is given now; gives the moment it was first given."""
+        row = self.kept.get(key)
+        self.replaying.pop(key, None)
+        if row is not None and row.given is not None:
+            return row.given_at if row.given_at is not None else self.host.now()
+        now = self.host.now()
+        self.machine.given += 1
+        self.given.append(GivenMark(key, attempt, self.machine.given, now))
+        return now
+
+    def keep(self, key: str, asked: str, result: str, message: int | None = None) -> int:
+        """Keeps what a wait, draw or operation gave, first given now."""
+        now = self.host.now()
+        self.machine.given += 1
+        self.answers.append(
+            KeptAnswer(key, self.machine.pass_number, asked, result, self.machine.given, now, message)
+        )
+        return now
+
+    def tries_used(self, key: str, attempt: int) -> int:
+        """Attempts under the key that count: those a person's resume spent do not (O10)."""
+        return attempt - self.spent[key]
+
+    def held_back(self, key: str) -> bool:
+        """Whether an answer kept earlier must be given first (a replay keeps the order)."""
+        order = self.replaying.get(key)
+        return order is not None and any(other < order for other in self.replaying.values())
+
+    # -- tasks --------------------------------------------------------------------------------
+
+    def wake(self, task: Task) -> None:
+        task.at = None
+        self.retries.pop(task.name, None)
+        self.runnable.append(task)
+
+    def gated(self, task: Task) -> bool:
+        """Whether a task of a limited `task.map` has to wait for its turn."""
+        if not task.group:
+            return False
+        limit = int(task.group.rpartition(":")[2])
+        before = 0
+        for other in self.groups[task.group]:
+            if other is task:
+                return before >= limit
+            if not other.ended:
+                before += 1
+        return False
+
+    def join_group(self, task: Task) -> None:
+        if task.group:
+            self.groups.setdefault(task.group, []).append(task)
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def note(self, line: str, **detail: object) -> None:
+        self.ledger.append(LedgerLine(line, detail))
+
+    async def save(
+        self,
+        status: str,
+        *,
+        phase: str | None = None,
+        release: bool,
+        attempts: bool = False,
+        waits: tuple[WaitRow, ...] | None = None,
+        stopped_by: Failure | None = None,
+        result: str | None = None,
+        enter_finish: str | None = None,
+    ) -> Saved:
+        """Writes the instance. With `attempts`, the noted steps get their rows and may leave."""
+        machine, limits = self.machine, self.limits
+        state = freeze(machine, self.program)
+        size = len(state)
+        if size > limits.state_limit and stopped_by is None and status not in ("done", "failed"):
+            raise Stopped(Failure("R0008", self._too_large(size)))
+        if size > limits.state_note:
+            self.note("large_state", bytes=size)
+        rows = tuple(noted.row for noted in self.noted) if attempts else ()
+        if rows:
+            self.note("left", steps=[[row.key, row.attempt] for row in rows])
+        save = Save(
+            state=state,
+            status=status,
+            phase=phase or self.phase,
+            stage=machine.stage,
+            pass_number=machine.pass_number,
+            version=machine.version,
+            release=release,
+            at_stage=self.at_stage,
+            drop_before=self.drop_before,
+            waits=self.wait_rows() if waits is None else waits,
+            attempts=rows,
+            answers=tuple(self.answers),
+            given=tuple(self.given),
+            puts=tuple(self.puts),
+            taken=tuple(self.taken_messages),
+            channels=self._channel_rows(),
+            starts=tuple(self.starts),
+            sends=tuple(self.sends),
+            replies=tuple(self.replies),
+            result=result if result is not None else self.result,
+            keep=self.program.chunk.keep or self.taken.keep,
+            stopped_by=None if stopped_by is None else _failure_json(stopped_by),
+            error_code=None if stopped_by is None else stopped_by.code,
+            refuses=machine.refuses,
+            listens=self.program.chunk.listens,
+            seen_cancel=self.seen_cancel,
+            enter_finish=enter_finish,
+            ledger=tuple(self.ledger),
+        )
+        try:
+            saved = await self.host.still(save)
+        except PutLost:
+            await self._put_alone()
+            raise
+        self._written(save)
+        return saved
+
+    async def flush_puts(self) -> None:
+        """Writes answers that no save is about to carry. If one lost, memory is not the truth."""
+        puts, self.puts = self.puts, []
+        lost = False
+        for put in puts:
+            row = await self.host.put_result(put)
+            if row.result != put.result:
+                await self.host.late(put.key, put.attempt, put.result)
+                lost = True
+        if lost:
+            raise PutLost
+
+    async def _put_alone(self) -> None:
+        """The slow way of one commit a step: each answer on its own, whatever became of the rest."""
+        puts, self.puts = self.puts, []
+        for put in puts:
+            row = await self.host.put_result(put)
+            if row.result != put.result:
+                await self.host.late(put.key, put.attempt, put.result)
+
+    def _written(self, save: Save) -> None:
+        self.answers.clear()
+        self.given.clear()
+        self.puts.clear()
+        self.taken_messages.clear()
+        self.starts.clear()
+        self.sends.clear()
+        self.replies.clear()
+        self.ledger.clear()
+        self.at_stage = None
+        self.drop_before = None
+        self.seen_cancel = None
+        self.dirty = False
+        for row in save.channels:
+            self.saved_channels[row.channel] = row
+
+    def _channel_rows(self) -> tuple[ChannelRow, ...]:
+        rows = []
+        for number, (definition, channel) in enumerate(
+            zip(self.program.chunk.channels, self.machine.channels, strict=True)
+        ):
+            row = ChannelRow(
+                number,
+                definition.name,
+                definition.capacity,
+                len(channel.items),
+                channel.closed,
+                definition.inside,
+            )
+            if self.saved_channels.get(number) != row:
+                rows.append(row)
+        return tuple(rows)
+
+    def _too_large(self, size: int) -> str:
+        """Names the largest parts of the state, for the person who has to make it smaller."""
+        chunk, machine = self.program.chunk, self.machine
+        parts = [
+            (len(value_text(value)), slot.name)
+            for slot, value in zip(chunk.flow_slots, machine.flow_slots, strict=False)
+            if _is_data(value)
+        ]
+        parts += [
+            (sum(len(value_text(item)) for item in channel.items if _is_data(item)), definition.name)
+            for definition, channel in zip(chunk.channels, machine.channels, strict=True)
+        ]
+        largest = ", ".join(f"{name} ({length:,} bytes)" for length, name in sorted(parts)[:-4:-1])
+        limit = self.limits.state_limit
+        return f"the state has {size:,} bytes, over the limit of {limit:,}; largest: {largest}"
+
+    # -- waits as rows ------------------------------------------------------------------------
+
+    def wait_rows(self) -> tuple[WaitRow, ...]:
+        """What can wake this instance, as rows of `waits`."""
+        rows: list[WaitRow] = []
+        for task in self.machine.tasks.values():
+            if task.ended:
+                continue
+            at = task.at
+            if isinstance(at, AtStep):
+                due = self.retries.get(task.name)
+                if due is not None:
+                    rows.append(WaitRow(task.name, 0, "retry", at=due))
+            elif isinstance(at, AtWait):
+                rows.extend(_case_rows(task.name, at))
+            elif isinstance(at, AtOperation) and at.name != "flow.unwind":
+                rows.append(WaitRow(task.name, 0, "after", at=self.host.now()))
+        return tuple(rows)
+
+    def next_time(self) -> int | None:
+        """The earliest moment at which something here is over."""
+        times = [opened.until for opened in self.open.values()]
+        times += self.retries.values()
+        for task in self.machine.tasks.values():
+            if not task.ended and isinstance(task.at, AtWait):
+                times += task.at.times.values()
+        return min(times, default=None)
+
+    def can_be_woken(self) -> bool:
+        """Whether anything from outside can still move this instance (R0009 if not; O39)."""
+        for task in self.machine.tasks.values():
+            if task.ended:
+                continue
+            at = task.at
+            if isinstance(at, AtOperation) or (isinstance(at, AtStep) and task.name in self.retries):
+                return True
+            if isinstance(at, AtWait) and any(self._wakes(at, case.number) for case in at.cases):
+                return True
+        return False
+
+    def _wakes(self, at: AtWait, number: int) -> bool:
+        case = next(case for case in at.cases if case.number == number)
+        match case.kind:
+            case WaitKind.RECEIVE:
+                channel = case.operands[0]
+                assert isinstance(channel, int)
+                definition = self.program.chunk.channels[channel]
+                return not definition.inside and not self.machine.channels[channel].closed
+            case WaitKind.AFTER | WaitKind.AT:
+                return number in at.times
+            case WaitKind.FLOW | WaitKind.ALL | WaitKind.SETTLE | WaitKind.FIRST:
+                return True
+            case WaitKind.CANCELLED | WaitKind.ANSWER:
+                return True
+            case _:
+                return False
+
+
+def _case_rows(task: str, at: AtWait) -> list[WaitRow]:
+    rows = []
+    for case in at.cases:
+        number, operands = case.number, case.operands
+        match case.kind:
+            case WaitKind.RECEIVE | WaitKind.SEND:
+                channel = operands[0]
+                assert isinstance(channel, int)
+                kind = "receive" if case.kind is WaitKind.RECEIVE else "send"
+                rows.append(WaitRow(task, number, kind, channel=channel))
+            case WaitKind.AFTER | WaitKind.AT:
+                if number in at.times:
+                    rows.append(WaitRow(task, number, "after", at=at.times[number]))
+            case WaitKind.FLOW:
+                other = operands[0]
+                assert isinstance(other, InstanceValue)
+                rows.append(
+                    WaitRow(task, number, "flow", other=other.name, other_birth=other.birth)
+                )
+            case WaitKind.ALL | WaitKind.SETTLE | WaitKind.FIRST:
+                members = tuple((m.name, m.birth) for m in instances(operands[0]))
+                any_ = {WaitKind.ALL: 1, WaitKind.SETTLE: 0, WaitKind.FIRST: 2}[case.kind]
+                rows.append(WaitRow(task, number, "all", any=any_, members=members))
+            case WaitKind.CANCELLED:
+                rows.append(WaitRow(task, number, "cancelled"))
+            case WaitKind.ANSWER:
+                asked = operands[0]
+                rows.append(WaitRow(task, number, "answer", other=getattr(asked, "key", None)))
+            case _:
+                pass  # a join, a condition: woken from inside only, no row
+    return rows
+
+
+def instances(value: object) -> list[InstanceValue]:
+    """A flow list of instances."""
+    assert isinstance(value, list)
+    return [item for item in value if isinstance(item, InstanceValue)]
+
+
+def _is_data(value: object) -> bool:
+    if isinstance(value, tuple):
+        return all(_is_data(item) for item in value)
+    return value is not UNSET and not isinstance(value, Closure | RequestValue | TaskValue)
+
+
+def _failure_json(failure: Failure) -> str:
+    return json_text(
+        {
+            "code": failure.code,
+            "message": failure.message,
+            "trace": [[line.function, line.file, line.line] for line in failure.trace],
+        }
+    )
+
+
+def read_attempts(instance: Instance, attempts: tuple[Attempt, ...]) -> None:
+    """Takes the store's attempts in: the last one of each key, and what a replay has to give."""
+    for row in sorted(attempts, key=lambda row: (row.key, row.attempt)):
+        instance.kept[row.key] = row
+        if row.result == SPENT:
+            instance.spent[row.key] += 1
+        elif row.started is not None:
+            instance.first_started.setdefault(row.key, row.started)
+        if row.given is not None:
+            instance.machine.given = max(instance.machine.given, row.given)
+            if not consumed(instance, row):
+                instance.replaying[row.key] = row.given
+
+
+def consumed(instance: Instance, row: Attempt) -> bool:
+    """Whether the task a key belongs to has asked for it: its counter is past the key's number."""
+    machine = instance.machine
+    _, _, rest = row.key[len(f"{machine.id}/{machine.birth}/") :].partition(":")
+    name, _, what = rest.rpartition(":")
+    what, _, number = what.rpartition("#")
+    if what == "undo":
+        return True
+    task = machine.tasks.get(name)
+    if task is None:
+        return False
+    if isinstance(task.at, AtStep | AtWait | AtOperation) and task.at.key == row.key:
+        return False
+    return task.counts.get(what, 0) >= int(number)
