@@ -4,7 +4,7 @@
 # another place for it: make test VENV=/tmp/venv; another interpreter: make test PYTHON=python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench requirements lock clean
+.PHONY: help demo test check lint types format bench requirements lock clean
 
 # The first interpreter that runs and is of a version that pyproject.toml allows.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -30,9 +30,13 @@ demo: $(READY) ## an approval from start to end, with a real daemon, then everyt
 test: $(READY) ## the whole test suite
 	$(BIN)/python -m pytest -n auto
 
-check: $(READY) ## ruff, mypy and pyright, all strict
+check: lint types ## ruff, mypy and pyright, all strict
+
+lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: $(READY)
 	$(BIN)/mypy
 	$(BIN)/pyright --project .links --pythonpath $(BIN)/python
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from qoqi import stdlib
 from qoqi.compiler.diagnostics import Diagnostic, Severity, sort
-from qoqi.compiler.emit.emitter import check_clauses, emit_flow, emit_tests
+from qoqi.compiler.emit.emitter import emit_flow, emit_tests
 from qoqi.compiler.emit.tests import EmittedTests
 from qoqi.compiler.names.symbols import FlowSymbol
 from qoqi.compiler.project import build as building
@@ -105,8 +105,6 @@ def check_package(package: Package) -> CheckResult:
     found += run_rules(checked, parsed)
     sources = {source.module: source for source in stdlib.sources()}
     sources |= {name: module.file for name, module in parsed.items()}
-    if not _has_errors(found):
-        found += check_clauses(checked, sources, parsed)
     return CheckResult(package, parsed, sources, checked, tuple(sort(found)))
 
 
@@ -161,29 +159,23 @@ class TestBuild:
 
     flows: tuple[FlowToTest, ...]
     modules: tuple[EmittedTests, ...]
-    diagnostics: tuple[Diagnostic, ...]
 
 
 def build_tests(result: CheckResult) -> TestBuild:
     """Compiles a package that has no errors for its tests. Writes nothing."""
     folder, _ = _folder(result.package)
     flows: list[FlowToTest] = []
-    found: list[Diagnostic] = []
     for flow in sorted(result.checked.flows, key=lambda flow: flow.qualified):
         emitted = emit_flow(result.checked, result.sources, flow, root=folder)
-        found += emitted.diagnostics
-        if emitted.chunk is not None:
-            hash_ = version_hash(encode(emitted.chunk))
-            flows.append(
-                FlowToTest(flow.qualified, hash_, emitted.chunk, emitted.debug, emitted.steps)
-            )
+        hash_ = version_hash(encode(emitted.chunk))
+        flows.append(FlowToTest(flow.qualified, hash_, emitted.chunk, emitted.debug, emitted.steps))
     modules = []
     for source in result.package.sources:
         if source.module in result.checked.modules:
             tests = emit_tests(result.checked, result.sources, source.module, folder)
             if tests is not None:
                 modules.append(tests)
-    return TestBuild(tuple(flows), tuple(modules), tuple(sort(found)))
+    return TestBuild(tuple(flows), tuple(modules))
 
 
 def _folder(package: Package) -> tuple[str, bool]:

@@ -102,7 +102,10 @@ def to_json(diagnostic: Diagnostic, indexes: Mapping[str, LineIndex]) -> dict[st
 
     def place(file: str, span: Span) -> dict[str, dict[str, int]]:
         index = indexes[file]
-        (line, column), (end_line, end_column) = index.position(span.start), index.position(span.end)
+        (line, column), (end_line, end_column) = (
+            index.position(span.start),
+            index.position(span.end),
+        )
         return {
             "start": {"line": line, "column": column},
             "end": {"line": end_line, "column": end_column},

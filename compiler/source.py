@@ -32,7 +32,10 @@ class SourceFile:
 
 
 class LineIndex:
-    """Finds line and column of an offset. A line ends at `\\n`; `\\r` before it belongs to the line."""
+    """Finds line and column of an offset.
+
+    A line ends at `\\n`; `\\r` before it belongs to the line.
+    """
 
     __slots__ = ("_starts", "text")
 

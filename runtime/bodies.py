@@ -22,7 +22,6 @@ for `GRACE`: its answer is late then, and kept aside for people.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import random
@@ -42,6 +41,7 @@ from qoqi.vm.host import FAILED, LOST, RETRY, StepEnded
 from qoqi.vm.interpreter import MachineError, advance, resume, start_task, trace
 from qoqi.vm.jsonform import json_text, to_json, value_text
 from qoqi.vm.program import Program
+from qoqi.vm.sizes import too_large
 from qoqi.vm.values import Duration, RangeValue, Struct, Time, UndoValue, Variant
 
 GRACE: Final = 60_000
@@ -236,21 +236,10 @@ def _ended(body: Body, world: World, value: object) -> StepEnded:
         text = value_text(value)
     except FlowError as error:
         return _failed(body, Failure(error.code, error.message))
-    # A character takes at most four bytes of UTF-8; only a long text is worth encoding.
-    if len(text) * 4 > world.value_limit:
-        size = len(text.encode())
-        if size > world.value_limit:
-            return _failed(body, Failure("R0008", _too_large(body.step.name, size, text, world)))
+    refused = too_large(f"the answer of {body.step.name}", text, world.value_limit)
+    if refused is not None:
+        return _failed(body, Failure("R0008", refused))
     return _end(body, text)
-
-
-def _too_large(step: str, size: int, text: str, world: World) -> str:
-    said = f"the answer of {step} takes {size:,} bytes; at most {world.value_limit:,} are kept"
-    parts = json.loads(text)
-    if isinstance(parts, dict) and parts:
-        largest = max(parts, key=lambda name: len(json.dumps(parts[name])))
-        return f"{said}; its largest part is {largest}"
-    return said
 
 
 def _failed(body: Body, failure: Failure) -> StepEnded:

@@ -27,6 +27,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 
 from qoqi.runtime import bodies
+from qoqi.runtime.changes import Changes
 from qoqi.runtime.clock import Clock
 from qoqi.runtime.host import BUSY_FIRST, BUSY_MOST, StoreHost, broken_body, draw_birth
 from qoqi.runtime.lease import renewals
@@ -87,6 +88,7 @@ class Daemon:
         self.settings = settings or Settings()
         self.me = incarnation(name)
         self.programs = Programs(store)
+        self.changes = Changes()
         self.hosts: dict[str, StoreHost] = {}
         self.out: dict[str, set[tuple[str, int]]] = {}
         self.draining = False
@@ -237,7 +239,8 @@ class Daemon:
             if taken.row.takings >= POISON:
                 await self._stop_poisoned(host, taken.row)
                 return
-            await self.programs.prepare(taken.row.version, taken.row.state)
+            row = taken.row
+            await self.programs.prepare(row.version, row.state, row.stopped_state)
             await turn.run(self._taken_up(taken), host, self.programs.code, self._limits())
             self._crashes.pop(id, None)
         except LeaseLost as why:
@@ -280,11 +283,15 @@ class Daemon:
             taken.attempts,
             taken.messages,
             self.settings.keep,
+            row.stopped_state,
+            row.stopped_by is not None,
         )
 
     def _limits(self) -> Limits:
         s = self.settings
-        return Limits(s.tries, s.retry, s.far, s.wave, s.slice, s.state_note, s.state_limit)
+        return Limits(
+            s.tries, s.retry, s.far, s.wave, s.slice, s.state_note, s.state_limit, s.value_limit
+        )
 
     # -- what goes wrong -----------------------------------------------------------------------
 
@@ -334,6 +341,7 @@ class Daemon:
 
     def tell(self, id: str, owner: str | None, event: Event) -> None:
         """News for an instance: to its host, or a look where nobody holds it."""
+        self.changes.tell(id)
         host = self.hosts.get(id)
         if host is not None:
             host.push(event)
@@ -393,6 +401,12 @@ class Daemon:
                 delay = min(delay * 2, BUSY_MOST)
         self._settle_out(id, ended.key, ended.attempt)
         self.tell(id, self.me, Told())
+
+    def write_alone(self, id: str, put: PutResult) -> None:
+        """An answer whose instance was lost, written in the background, however busy the store."""
+        ended = StepEnded(put.key, put.attempt, put.result, None, put.failure, put.undo)
+        if not self._dead:
+            _keep(self._writes, self._write_orphan(id, ended))
 
     async def write_end(self, ended: StepEnded) -> None:
         """Without a turn (seed, section 4): the first to land stands, a late one is kept aside."""

@@ -9,15 +9,13 @@ in flow.lock, flow by flow, so that a deploy which is broken off leaves the lock
 from __future__ import annotations
 
 import base64
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from qoqi.compiler import api
-from qoqi.compiler.project.lockfile import LOCK, Lock, mark_deployed
-from qoqi.compiler.project.lockfile import write as lock_text
+from qoqi.compiler.project.build import write_lock
+from qoqi.compiler.project.lockfile import mark_deployed
 from qoqi.runtime.api.client import Client
 from qoqi.runtime.api.wire import VersionBody, VersionView
 from qoqi.runtime.model import VersionRow
@@ -102,19 +100,3 @@ def send(client: Client, folder: str, built: api.BuildResult, planned: Iterable[
 def lock_folder(path: str) -> str:
     """Where flow.lock of a package stands: its folder, or that of its one file."""
     return str(Path(path).parent) if Path(path).is_file() else path
-
-
-def write_lock(folder: str, lock: Lock) -> None:
-    """Replaces flow.lock as a whole; who reads it meanwhile sees the old one or the new one."""
-    path = Path(folder) / LOCK
-    handle, beside = tempfile.mkstemp(prefix=f".{LOCK}.", dir=folder)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(lock_text(lock))
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise

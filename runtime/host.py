@@ -28,10 +28,12 @@ from typing import TYPE_CHECKING, TypeVar
 from qoqi.runtime import bodies
 from qoqi.runtime.store.protocol import StartRequest, StoreBusy, Taken
 from qoqi.vm.bytecode.chunk import NO_FUNCTION
-from qoqi.vm.failure import Failure
+from qoqi.vm.failure import Failure, FlowError
+from qoqi.vm.frozen import SnapshotError
 from qoqi.vm.host import (
     FAILED,
     Attempt,
+    BadStart,
     Cancel,
     CancelTold,
     Drain,
@@ -190,6 +192,9 @@ class StoreHost:
         )
         return gave_up, self._present(row)
 
+    async def put_alone(self, put: PutResult) -> None:
+        self._daemon.write_alone(self.id, put)
+
     def _present(self, row: Attempt | None) -> Attempt:
         """An attempt of a held instance has its row; without it somebody else had the instance."""
         if row is None:
@@ -213,11 +218,10 @@ class StoreHost:
             )
         except LeaseLost:
             self.lost = True
-            for put in save.puts:  # an answer is not under the lease: it is recorded alone
-                await daemon.write_put(put)
             raise
         self.version = save.version
         self.released = save.release
+        daemon.changes.tell(self.id)
         if save.taken:
             taken = {seq for seq, _ in save.taken}
             self._messages = tuple(m for m in self._messages if m.seq not in taken)
@@ -228,7 +232,11 @@ class StoreHost:
         return saved
 
     async def _start_request(self, new: NewInstance) -> StartRequest:
-        return await self._daemon.start_request(new.id, new.flow, new.args, parent=new.parent)
+        try:
+            return await self._daemon.start_request(new.id, new.flow, new.args, parent=new.parent)
+        except (FlowError, SnapshotError) as misfit:
+            code = misfit.code if isinstance(misfit, FlowError) else "R0004"
+            raise BadStart(new.key, code, f"{new.flow}: {misfit}") from None
 
     # -- Host: bodies --------------------------------------------------------------------------
 
@@ -314,6 +322,11 @@ class StoreHost:
     async def children(self) -> tuple[tuple[str, str], ...]:
         return await self._ask(lambda store, _: store.children(self.id))
 
+    async def in_use(self, step: str, per: int) -> int:
+        if per:
+            return await self._ask(lambda store, now: store.begun(step, now - per))
+        return await self._ask(lambda store, now: store.under_way(step, now))
+
     async def find(self, flow: str, name: str) -> str | None:
         row = await self._ask(lambda store, _: store.instance(name))
         return row.birth if row is not None and row.flow == flow else None
@@ -334,6 +347,9 @@ class StoreHost:
 
     async def newest(self, flow: str) -> str | None:
         return await self._daemon.programs.newest_for(flow, self.version)
+
+    async def lineage(self, old: str, new: str) -> tuple[str, ...]:
+        return await self._daemon.programs.lineage(old, new)
 
     async def _ask(self, call: Callable[[StoreThread, int], Awaitable[R]]) -> R:
         """A call of the store at the present time; a busy one is asked again: nothing was written.

@@ -41,6 +41,7 @@ class Programs:
         self._loaded: dict[str, Program] = {}
         self._refused: dict[str, str] = {}
         self._newest: dict[str, str | None] = {}
+        self._previous: dict[str, str | None] = {}
         self._pins: frozenset[tuple[str, str]] = frozenset()
 
     def code(self, hash: str) -> Program:
@@ -57,14 +58,30 @@ class Programs:
             if row is None:
                 raise NoVersion(f"version {hash[:12]} is not in the store")
             program = self._loaded[hash] = open_version(row)
+            self._previous[hash] = row.previous
         return program
 
-    async def prepare(self, version: str, state: str) -> None:
-        """Loads what a turn may ask for: its version, and those its undos were registered under.
+    async def lineage(self, old: str, new: str) -> tuple[str, ...]:
+        """The versions after `old` up to `new`, oldest first, loaded; empty if there is no way."""
+        path: list[str] = []
+        hash: str | None = new
+        while hash != old:
+            if hash is None:
+                return ()
+            await self.get(hash)
+            path.append(hash)
+            hash = self._previous[hash]
+        return tuple(reversed(path))
+
+    async def prepare(self, version: str, *states: str | None) -> None:
+        """Loads what a turn may ask for: its version, and those that its states name.
+
+        A state names the version it is of, and those under which its undos were registered.
 
         What cannot be loaded is refused when the turn asks for it, which stops that instance.
         """
-        for hash in {version, *_HASH.findall(state)} - self._loaded.keys():
+        named = {hash for state in states if state is not None for hash in _HASH.findall(state)}
+        for hash in {version, *named} - self._loaded.keys():
             try:
                 await self.get(hash)
             except NoVersion as why:

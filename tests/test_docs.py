@@ -52,3 +52,20 @@ def test_table_of_errors_is_the_servers() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (.+) \|$", page, re.MULTILINE)
 
     assert {code: (int(status), text) for code, status, text in rows} == ERRORS
+
+
+@pytest.mark.parametrize(
+    ("paragraph", "words"),
+    [
+        ("A step does not run once only.", "under the same key"),
+        ("`Settled` means: not run again by the daemon.", "never twice in the world"),
+        ("A step that asks first needs a long limit.", "longer than the longest"),
+        ("One window stays open.", "between that look and the send"),
+        ("Attempts of one step overlap only if its body lets them.", "`flow.working()`"),
+    ],
+)
+def test_what_is_not_promised_is_said(paragraph: str, words: str) -> None:
+    page = (ROOT / "docs" / "runtime.md").read_text("utf-8")
+    found = page.partition(f"**{paragraph}**")[2].partition("\n\n")[0]
+
+    assert words in found

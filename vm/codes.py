@@ -29,6 +29,7 @@ _RUNTIME: Final = (
     Code("R0014", "an undo of a step that its version does not have"),
     Code("R0015", "an undo that failed"),
     Code("R0016", "a frozen state that cannot be read"),
+    Code("R0017", "a state that does not go over into a newer version"),
     Code("F0101", "kept answers that nobody asked for again"),
     Code("F0102", "another question under the key of a kept answer"),
     Code("F0103", "the stage this instance stands at is gone"),

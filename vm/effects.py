@@ -1,8 +1,8 @@
 """What bytecode can ask of the world around it: a closed union.
 
-`interpreter.advance` runs a task until it can go on no more without an answer from outside and gives
-one of these. The turn answers by `interpreter.resume(task, value)` (or pushes the value and goes
-on), or leaves the task stopped at the effect.
+`interpreter.advance` runs a task until it can go on no more without an answer from outside, and
+gives one of these. The turn answers by `interpreter.resume(task, value)`, or leaves the task
+stopped at the effect.
 
 `Operation` names (`OPERATION` instructions) and what they are given and give:
 
@@ -16,7 +16,8 @@ on), or leaves the task stopped at the effect.
     undo.send (Instance, channel name, value, key?) -> Undo
     channel.poll (channel number) -> T?       channel.close (channel number) -> ()
     instance.start (flow, name, args tuple) -> Instance      instance.detach (the same) -> Instance
-    instance.find (flow, name) -> Instance?   instance.cancel (Instance, why) -> Result<(), CancelError>
+    instance.find (flow, name) -> Instance?
+    instance.cancel (Instance, why) -> Result<(), CancelError>
     instance.send (Instance, channel name, value, key?) -> Result<Sent, SendError>
     instance.ask (Instance, channel name, value, key?) -> an asking, taken by WaitKind.ANSWER
     request.answer (Request, value) -> ()

@@ -58,7 +58,9 @@ def _settled(instance: Instance, opened: OpenAttempt) -> None:
     if instance.ending or not opened.task:
         return
     task = instance.machine.tasks.get(opened.task)
-    if task is not None and not task.ended and isinstance(task.at, AtStep):
+    if task is None or task.ended:
+        steps.keep_undo(instance, opened)
+    elif isinstance(task.at, AtStep):
         steps.consider(instance, task)
 
 
@@ -71,8 +73,11 @@ def heed(instance: Instance, saved: Saved) -> None:
 
 
 def hear(instance: Instance, cancel: Cancel) -> None:
-    """A flow that listens is given the reason at its next wait; any other is cancelled here."""
-    if cancel.now or not instance.program.chunk.listens:
+    """A flow that listens is given the reason at its next wait; any other is cancelled here.
+
+    One that is stopped hears nothing: none of its tasks goes on.
+    """
+    if cancel.now or instance.taken.stopped or not instance.program.chunk.listens:
         raise CancelFound(cancel)
     instance.seen_cancel = cancel.id
     if cancel.id not in instance.heard:

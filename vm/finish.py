@@ -43,6 +43,7 @@ async def returned(instance: Instance) -> None:
     for task in list(machine.tasks.values()):
         stop_task(instance, task.name)
     instance.ending = True
+    steps.open_left(instance)
     await _let_steps_end(instance)
     untaken = unclaimed(instance)
     if untaken:
@@ -50,6 +51,7 @@ async def returned(instance: Instance) -> None:
     machine.returned = True
     result = value_text(value)
     if _is(value, instance.program.types.result, "Err"):
+        _collect_undos(instance)
         await _enter(instance, result, "it returned an Err")
         return
     machine.undos = [entry for entry in machine.undos if entry.final]
@@ -66,6 +68,7 @@ async def returned(instance: Instance) -> None:
 async def cancelled(instance: Instance, cancel: Cancel) -> None:
     """No new step leaves, tasks stop where they are, steps under way end; then the finish phase."""
     instance.ending = True
+    steps.open_left(instance)
     acted = _gave_no_answer(instance)
     steps.drop_noted(instance)
     instance.starts.clear()
@@ -123,8 +126,13 @@ async def _let_steps_end(instance: Instance) -> list[str]:
 
 
 def _collect_undos(instance: Instance) -> None:
-    """Undos of answers that were kept and not given to their task (O2)."""
-    registered = {entry.key for entry in instance.machine.undos}
+    """Undos of a replay that did not get so far, and of answers not given to their task (O2)."""
+    machine = instance.machine
+    numbers = {entry.number for entry in machine.undos}
+    machine.undos += [entry for entry in machine.undos_at_stop if entry.number not in numbers]
+    machine.undos.sort(key=lambda entry: entry.number)
+    machine.undos_at_stop.clear()
+    registered = {entry.key for entry in machine.undos}
     rows = [
         row
         for row in instance.kept.values()
@@ -132,10 +140,9 @@ def _collect_undos(instance: Instance) -> None:
         if row.key not in registered and (row.given is None or row.key in instance.replaying)
     ]
     by_name = {step.name: step for step in instance.program.chunk.steps}
-    marked = {mark.key for mark in instance.given}
     for row in sorted(rows, key=lambda row: (row.given or 1 << 60, row.ended or 0, row.key)):
         step = by_name.get(row.step)
-        if step is None or row.key in marked:
+        if step is None or row.key in instance.given_here:
             continue
         args = _arguments(instance.program, instance, step, row.asked)
         value = instance.decode(row.result or "null", step.result)
@@ -144,13 +151,12 @@ def _collect_undos(instance: Instance) -> None:
 
 def unclaimed(instance: Instance) -> list[Attempt]:
     """Kept answers that no task has asked for again since the stage (F0101)."""
-    given = {mark.key for mark in instance.given}
     return [
         row
         for row in instance.kept.values()
         if row.result is not None
         and (row.result not in WORDS or (row.result == TIMEOUT and row.settled))
-        and row.key not in given
+        and row.key not in instance.given_here
         and not consumed(instance, row)
     ]
 
@@ -236,6 +242,12 @@ async def _end(instance: Instance) -> None:
 
 
 def _ends_in_err(instance: Instance) -> bool:
+    term = instance.program.chunk.result
+    types = instance.program.types
+    if not isinstance(term, tuple) or term[0] != "enum" or not isinstance(term[1], int):
+        return False
+    if types.at(term[1]) is not types.result:
+        return False
     raw = parse_json(instance.result or "null")
     return isinstance(raw, dict) and set(raw) == {"Err"}
 
@@ -292,7 +304,14 @@ async def _leave_undo(
         assert isinstance(value, str)
         queue = value
     row = NewAttempt(
-        key, attempt, instance.machine.pass_number, entry.args, until, step.name, step.settled, queue
+        key,
+        attempt,
+        instance.machine.pass_number,
+        entry.args,
+        until,
+        step.name,
+        step.settled,
+        queue,
     )
     leaving = LeavingStep(key, attempt, number, args, until, entry.version)
     instance.noted.append(Noted("", step, row, leaving))
@@ -391,6 +410,8 @@ async def _undo_send(instance: Instance, entry: UndoEntry) -> None:
             str(channel),
             json_text(value),
             message_key,
+            asked=entry.args,
+            pass_number=machine.pass_number,
         )
     )
     saved = await instance.save("running", release=False)
@@ -402,4 +423,3 @@ async def _undo_send(instance: Instance, entry: UndoEntry) -> None:
 
 def _is(value: object, enum: object, name: str) -> bool:
     return isinstance(value, Variant) and value.type is enum and value.name == name
-

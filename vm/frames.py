@@ -105,7 +105,11 @@ class UndoEntry:
 
 @dataclass(slots=True)
 class Machine:
-    """One instance in memory. Times in milliseconds; `given` counts answers given in its life."""
+    """One instance in memory. Times in milliseconds; `given` counts answers given in its life.
+
+    `undos_at_stop` are those registered when a person resumed it from its last stage: a
+    cancellation that comes before the replay has registered them again still runs them (O2).
+    """
 
     id: str
     birth: str
@@ -116,6 +120,7 @@ class Machine:
     flow_slots: list[object] = field(default_factory=list)
     channels: list[Channel] = field(default_factory=list)
     undos: list[UndoEntry] = field(default_factory=list)
+    undos_at_stop: list[UndoEntry] = field(default_factory=list)
     undo_count: int = 0
     given: int = 0
     cancels: list[str] = field(default_factory=list)

@@ -3,7 +3,7 @@
 `turn` decides, the Host writes. The first calls are those of the seed's interface (attempt, still,
 put_result, give_up, late, working); the rest is what Go has goroutines and select for, and what the
 algorithm reads of other instances. Three hosts exist: `runtime.host.StoreHost`, the dry run of
-`qoqi resume`, and the scripted host of the tests.
+`qoqi resume` (`runtime.replay`), and that of the simulation.
 
 Results of attempts are text: a value is JSON (a string has quotes), and the bare words below are
 how an attempt ended without one. `timeout`: its limit passed. `retry`: the body said flow.retry.
@@ -232,7 +232,7 @@ class Save:
     is then the plain state there. `waits` are all that stand now. `seen_cancel` is the id of the
     cancellation this save moves into the state. `listens`: a pending cancellation does not keep new
     attempts from being written. `enter_finish`: children are told that their parent ended.
-    `untouched` says that the state text is that of the last save.
+    `again`: but for the state, the row and the waits are those of the last save of this taking.
     """
 
     state: str
@@ -263,6 +263,7 @@ class Save:
     seen_cancel: str | None = None
     enter_finish: str | None = None
     ledger: tuple[LedgerLine, ...] = ()
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +304,18 @@ class Saved:
 
 class PutLost(Exception):
     """A save carried an answer for an attempt that has a result already: nothing was written."""
+
+
+class BadStart(Exception):
+    """What a save would start an instance with does not fit its flow: nothing was written.
+
+    `key` is that of the start.
+    """
+
+    def __init__(self, key: str, code: str, message: str) -> None:
+        super().__init__(message)
+        self.key = key
+        self.code = code
 
 
 class NotDeployed(Exception):
@@ -393,7 +406,7 @@ class Host(Protocol):
         ...
 
     async def still(self, save: Save) -> Saved:
-        """Writes. Raises LeaseLost, PutLost or NotDeployed; nothing is written then."""
+        """Writes. Raises LeaseLost, PutLost, NotDeployed or BadStart; nothing is written then."""
         ...
 
     async def put_result(self, put: PutResult) -> Attempt:
@@ -405,6 +418,10 @@ class Host(Protocol):
         ...
 
     async def late(self, key: str, attempt: int, result: str) -> None: ...
+
+    async def put_alone(self, put: PutResult) -> None:
+        """An answer of a body here whose instance was lost: kept, or a late one; never dropped."""
+        ...
 
     async def leave(self, step: LeavingStep) -> None:
         """Starts a body in the background; its end comes as StepEnded."""
@@ -430,6 +447,10 @@ class Host(Protocol):
         """(id, birth) of the instances this one started that have not ended."""
         ...
 
+    async def in_use(self, step: str, per: int) -> int:
+        """Of a step with a `limit`: attempts under way, or begun within the last `per` ms."""
+        ...
+
     async def find(self, flow: str, name: str) -> str | None:
         """The birth of the instance of that name, if it is of the flow."""
         ...
@@ -446,6 +467,13 @@ class Host(Protocol):
         """The newest version's hash, or None if this instance is pinned to its own."""
         ...
 
+    async def lineage(self, old: str, new: str) -> tuple[str, ...]:
+        """The versions after `old` up to `new`, the oldest first, each loaded.
+
+        Empty if `new` does not come after `old`; LookupError if one between is gone.
+        """
+        ...
+
 
 # -- what turn is given ------------------------------------------------------------------------
 
@@ -454,7 +482,9 @@ class Host(Protocol):
 class TakenUp:
     """An instance as its daemon took it: the row's texts, its attempts, messages, cancellation.
 
-    `keep` is how long it is kept once ended, if its flow does not say.
+    `keep` is how long it is kept once ended, if its flow does not say. `stopped_state` is the state
+    at the stop, between a person's resume and the first save after it. `stopped`: a cancellation
+    is why a stopped instance was taken.
     """
 
     id: str
@@ -468,6 +498,8 @@ class TakenUp:
     attempts: tuple[Attempt, ...]
     messages: tuple[Message, ...]
     keep: int
+    stopped_state: str | None = None
+    stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,3 +513,4 @@ class Limits:
     slice: int = 20_000
     state_note: int = 1 << 20
     state_limit: int = 16 << 20
+    value_limit: int = 1 << 20

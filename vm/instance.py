@@ -5,7 +5,7 @@ write. It has no rules of its own: `steps`, `waits`, `operations`, `finish` and 
 `save` here is the one place where what they noted becomes a `Save`.
 
 Invariants
-- Nothing leaves before the save that names it: `noted` steps have no attempt row yet, `open` ones do.
+- Nothing leaves before the save that names it: `noted` steps have no attempt row, `open` ones do.
 - Every answer given to a task since the last save is in `answers`, `given` or `puts`.
 - An answer belongs to the pass in which it was given, not to the pass of the write.
 """
@@ -41,12 +41,14 @@ from qoqi.vm.host import (
     TakenUp,
     WaitRow,
 )
-from qoqi.vm.interpreter import call
+from qoqi.vm.interpreter import call, trace
 from qoqi.vm.jsonform import from_json, json_text, parse_json, value_text
 from qoqi.vm.keys import RUN, key
 from qoqi.vm.program import Program
 from qoqi.vm.snapshot import freeze
 from qoqi.vm.values import UNSET, Closure, InstanceValue, RequestValue, TaskValue
+
+MANY_ANSWERS = 1_000
 
 
 class Stopped(Exception):
@@ -106,9 +108,11 @@ class Instance:
     spent: Counter[str] = field(default_factory=Counter)
     first_started: dict[str, int] = field(default_factory=dict)
     replaying: dict[str, int] = field(default_factory=dict)
+    given_here: set[str] = field(default_factory=set)
     held: set[str] = field(default_factory=set)
     open: dict[str, OpenAttempt] = field(default_factory=dict)
     retries: dict[str, int] = field(default_factory=dict)
+    slots: set[str] = field(default_factory=set)
     noted: list[Noted] = field(default_factory=list)
     noted_at: int = 0
     runnable: deque[Task] = field(default_factory=deque)
@@ -125,7 +129,11 @@ class Instance:
     cancel_told: bool = False
     heard: set[str] = field(default_factory=set)
     ending: bool = False
+    last_state: str = ""
     dirty: bool = True
+    watch: Callable[[Task, str, str], None] | None = None
+    size: int = 0  # of the state as it was written last
+    answered: int = 0  # answers kept in this pass
     # what the next save writes
     answers: list[KeptAnswer] = field(default_factory=list)
     given: list[GivenMark] = field(default_factory=list)
@@ -155,6 +163,15 @@ class Instance:
         machine = self.machine
         n = self.count(task, what)
         return key(machine.id, machine.birth, machine.pass_number, task.name, what, n)
+
+    def asks(self, task: Task, key: str, asked: str) -> None:
+        """A task asks something new under a key: told to who watches (a dry run)."""
+        if self.watch is not None:
+            self.watch(task, key, asked)
+
+    def failure(self, task: Task, code: str, message: str) -> Failure:
+        """A failure at the line where the task stands."""
+        return Failure(code, message, trace(self.program, task))
 
     def default(self, function: int) -> object:
         """The value of a field's default: what `from_json` asks for where JSON lacks the field."""
@@ -197,11 +214,13 @@ class Instance:
         """Notes that an attempt's answer is given now; gives the moment it was first given."""
         row = self.kept.get(key)
         self.replaying.pop(key, None)
+        self.given_here.add(key)
         if row is not None and row.given is not None:
             return row.given_at if row.given_at is not None else self.host.now()
         now = self.host.now()
         self.machine.given += 1
         self.given.append(GivenMark(key, attempt, self.machine.given, now))
+        self._count_answer()
         return now
 
     def keep(self, key: str, asked: str, result: str, message: int | None = None) -> int:
@@ -209,9 +228,18 @@ class Instance:
         now = self.host.now()
         self.machine.given += 1
         self.answers.append(
-            KeptAnswer(key, self.machine.pass_number, asked, result, self.machine.given, now, message)
+            KeptAnswer(
+                key, self.machine.pass_number, asked, result, self.machine.given, now, message
+            )
         )
+        self._count_answer()
         return now
+
+    def _count_answer(self) -> None:
+        """A pass that keeps very many answers is noted once: a loop may be missing its stage."""
+        self.answered += 1
+        if self.answered == MANY_ANSWERS:
+            self.note("many_answers", pass_number=self.machine.pass_number, answers=MANY_ANSWERS)
 
     def tries_used(self, key: str, attempt: int) -> int:
         """Attempts under the key that count: those a person's resume spent do not (O10)."""
@@ -227,6 +255,7 @@ class Instance:
     def wake(self, task: Task) -> None:
         task.at = None
         self.retries.pop(task.name, None)
+        self.slots.discard(task.name)
         self.runnable.append(task)
 
     def gated(self, task: Task) -> bool:
@@ -265,11 +294,11 @@ class Instance:
     ) -> Saved:
         """Writes the instance. With `attempts`, the noted steps get their rows and may leave."""
         machine, limits = self.machine, self.limits
-        state = freeze(machine, self.program)
+        state = self._frozen(may_fail=stopped_by is None)
         size = len(state)
         if size > limits.state_limit and stopped_by is None and status not in ("done", "failed"):
             raise Stopped(Failure("R0008", self._too_large(size)))
-        if size > limits.state_note:
+        if size > limits.state_note >= self.size:
             self.note("large_state", bytes=size)
         rows = tuple(noted.row for noted in self.noted) if attempts else ()
         if rows:
@@ -296,7 +325,7 @@ class Instance:
             replies=tuple(self.replies),
             result=result if result is not None else self.result,
             keep=self.program.chunk.keep or self.taken.keep,
-            stopped_by=None if stopped_by is None else _failure_json(stopped_by),
+            stopped_by=None if stopped_by is None else failure_json(stopped_by),
             error_code=None if stopped_by is None else stopped_by.code,
             refuses=machine.refuses,
             listens=self.program.chunk.listens,
@@ -312,12 +341,22 @@ class Instance:
         self._written(save)
         return saved
 
+    def _frozen(self, *, may_fail: bool) -> str:
+        """The state as text. Where it has none, the instance stops as it was written last."""
+        try:
+            return freeze(self.machine, self.program)
+        except FlowError as too_large:
+            if may_fail:
+                raise Stopped(Failure(too_large.code, too_large.message)) from None
+            return self.last_state or self.taken.state
+
     async def flush_puts(self) -> None:
         """Writes answers that no save is about to carry. If one lost, memory is not the truth."""
-        puts, self.puts = self.puts, []
         lost = False
-        for put in puts:
+        while self.puts:
+            put = self.puts[0]
             row = await self.host.put_result(put)
+            self.puts.pop(0)
             if row.result != put.result:
                 await self.host.late(put.key, put.attempt, put.result)
                 lost = True
@@ -325,7 +364,7 @@ class Instance:
             raise PutLost
 
     async def _put_alone(self) -> None:
-        """The slow way of one commit a step: each answer on its own, whatever became of the rest."""
+        """The slow way of one commit a step: each answer on its own, whatever becomes of others."""
         puts, self.puts = self.puts, []
         for put in puts:
             row = await self.host.put_result(put)
@@ -345,6 +384,8 @@ class Instance:
         self.drop_before = None
         self.seen_cancel = None
         self.dirty = False
+        self.last_state = save.state
+        self.size = len(save.state)
         for row in save.channels:
             self.saved_channels[row.channel] = row
 
@@ -374,7 +415,10 @@ class Instance:
             if _is_data(value)
         ]
         parts += [
-            (sum(len(value_text(item)) for item in channel.items if _is_data(item)), definition.name)
+            (
+                sum(len(value_text(item)) for item in channel.items if _is_data(item)),
+                definition.name,
+            )
             for definition, channel in zip(chunk.channels, machine.channels, strict=True)
         ]
         largest = ", ".join(f"{name} ({length:,} bytes)" for length, name in sorted(parts)[:-4:-1])
@@ -393,7 +437,8 @@ class Instance:
             if isinstance(at, AtStep):
                 due = self.retries.get(task.name)
                 if due is not None:
-                    rows.append(WaitRow(task.name, 0, "retry", at=due))
+                    kind = "slot" if task.name in self.slots else "retry"
+                    rows.append(WaitRow(task.name, 0, kind, at=due))
             elif isinstance(at, AtWait):
                 rows.extend(_case_rows(task.name, at))
             elif isinstance(at, AtOperation) and at.name != "flow.unwind":
@@ -415,7 +460,9 @@ class Instance:
             if task.ended:
                 continue
             at = task.at
-            if isinstance(at, AtOperation) or (isinstance(at, AtStep) and task.name in self.retries):
+            if isinstance(at, AtOperation) or (
+                isinstance(at, AtStep) and task.name in self.retries
+            ):
                 return True
             if isinstance(at, AtWait) and any(self._wakes(at, case.number) for case in at.cases):
                 return True
@@ -484,7 +531,8 @@ def _is_data(value: object) -> bool:
     return value is not UNSET and not isinstance(value, Closure | RequestValue | TaskValue)
 
 
-def _failure_json(failure: Failure) -> str:
+def failure_json(failure: Failure) -> str:
+    """What the row's `stopped_by` keeps."""
     return json_text(
         {
             "code": failure.code,
@@ -503,6 +551,7 @@ def read_attempts(instance: Instance, attempts: tuple[Attempt, ...]) -> None:
         elif row.started is not None:
             instance.first_started.setdefault(row.key, row.started)
         if row.given is not None:
+            instance.answered += row.pass_number == instance.machine.pass_number
             instance.machine.given = max(instance.machine.given, row.given)
             if not consumed(instance, row):
                 instance.replaying[row.key] = row.given

@@ -196,10 +196,33 @@ _ENCODER: Final = json.JSONEncoder(
 _QUOTE: Final = json.JSONEncoder(ensure_ascii=False).encode
 
 
+def _made_once(encoder: json.JSONEncoder) -> Callable[[object], str]:
+    """Its `encode`, with the C part that it would make anew for every text made now."""
+    make = getattr(json.encoder, "c_make_encoder", None)
+    quote = getattr(json.encoder, "encode_basestring", None)
+    if make is None or quote is None:
+        return encoder.encode
+    write = make(
+        None,
+        encoder.default,
+        quote,
+        encoder.indent,
+        encoder.key_separator,
+        encoder.item_separator,
+        encoder.sort_keys,
+        encoder.skipkeys,
+        encoder.allow_nan,
+    )
+    return lambda raw: "".join(write(raw, 0))
+
+
+_encode: Final = _made_once(_ENCODER)
+
+
 def json_text(raw: object) -> str:
     """JSON data as text: compact, in the order given, numbers exact, always valid UTF-8."""
     try:
-        text = _ENCODER.encode(raw)
+        text = _encode(raw)
     except _Exact:
         parts: list[str] = []
         _write_text(raw, parts)
@@ -261,6 +284,8 @@ def display(value: object) -> str:
 def parse_json(text: str | bytes) -> object:
     """JSON text as data, its numbers exact; R0004 where it is not JSON."""
     try:
+        if isinstance(text, str) and not text.startswith("\ufeff"):
+            return _DECODER.decode(text)
         return json.loads(
             text, parse_int=_parse_int, parse_float=_parse_float, parse_constant=_parse_constant
         )
@@ -288,6 +313,11 @@ def _parse_float(text: str) -> Decimal:
 
 def _parse_constant(word: str) -> object:
     raise FlowError("R0004", f"no JSON: {word} is no number of JSON")
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_int=_parse_int, parse_float=_parse_float, parse_constant=_parse_constant
+)
 
 
 class _Misfit(Exception):

@@ -21,3 +21,12 @@ def key(instance: str, birth: str, pass_number: int, task: str, what: str, n: in
 
 def undo_key(instance: str, birth: str, pass_number: int, n: int) -> str:
     return f"{instance}/{birth}/{pass_number}:{RUN}:undo#{n}"
+
+
+def task_of(key: str) -> str:
+    """The task a key belongs to."""
+    return key.rsplit(":", 2)[1]
+
+
+def is_undo(key: str) -> bool:
+    return key.rpartition(":")[2].startswith("undo#")

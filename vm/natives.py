@@ -2,7 +2,8 @@
 
 Names. A function of a module is `module.fn` (`text.matches`, `math.sqrt`), a method by its self and
 a function of a type is `Type.fn` (`List.append`, `Int.parse`), a function of the prelude its name
-(`min`). What the compiler itself emits: `data.toJson`, `data.decode`, `data.tryDecode`, `fail`.
+(`min`). What the compiler itself emits: `data.toJson`, `data.decode`, `data.tryDecode`,
+`data.show`, `fail`.
 
 Three tables. A native of `PURE` is given its arguments. One of `TYPED` is given the `Context`
 first: it makes values of the prelude (`Option`, `Json` …) or reads JSON into a type. One of

@@ -1,4 +1,4 @@
-"""Natives of Json and of all data: `toJson`, `decode`, `json.parse`; and `fail`."""
+"""Natives of Json and of all data: `toJson`, `decode`, `json.parse`, `show`; and `fail`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Final
 from qoqi.vm.context import Context
 from qoqi.vm.failure import FlowError
 from qoqi.vm.jsonform import display, from_json, json_value, parse_json, to_json, value_text
+from qoqi.vm.notation import notation
 from qoqi.vm.values import RequestValue, TermValue, Variant
 
 _STEP: Final = re.compile(r"\.?([^.\[\]]+)|\[(\d{1,9})\]|\[\"([^\"]*)\"\]")
@@ -86,6 +87,7 @@ def request_value(request: RequestValue) -> object:
 
 PURE: Final[dict[str, Callable[..., Any]]] = {
     "fail": fail,
+    "data.show": notation,
     "Request.value": request_value,
     "data.display": display,
     "data.text": value_text,

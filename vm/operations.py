@@ -1,8 +1,8 @@
 """Operations of flow code: what `OPERATION` instructions ask, answered by the turn.
 
-Most are answered at once. Four need a write first, because their answer is the store's: a start, a
-send, an ask, and a person's answer to `flow.stop`. Such a task stops at the operation; `turn` saves,
-and `settle` gives what the save found. What was found is kept under the operation's key.
+Most are answered at once. Four need a write first, because their answer is the store's: a start,
+a send, an ask, and a person's answer to `flow.stop`. Such a task stops at the operation; `turn`
+saves, and `settle` gives what the save found. What was found is kept under the operation's key.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from qoqi.vm.bytecode.opcodes import WaitKind
 from qoqi.vm.effects import Case, Operation
 from qoqi.vm.failure import Failure, FlowError
 from qoqi.vm.frames import AtOperation, AtWait, Task
-from qoqi.vm.host import WORDS, NewInstance, NewMessage, SentMessage, Started
+from qoqi.vm.host import WORDS, Attempt, NewInstance, NewMessage, SentMessage, Started
 from qoqi.vm.instance import Instance, Stopped
 from qoqi.vm.interpreter import resume, start_task
 from qoqi.vm.jsonform import json_text, parse_json, to_json
 from qoqi.vm.keys import RUN, child_task
-from qoqi.vm.steps import add_undo
+from qoqi.vm.questions import same
+from qoqi.vm.sizes import too_large
+from qoqi.vm.steps import add_undo, another_question
 from qoqi.vm.values import (
     AskValue,
     Closure,
@@ -89,6 +91,12 @@ def _text(value: object) -> str:
     return value
 
 
+def _check_size(instance: Instance, what: str, text: str) -> None:
+    said = too_large(what, text, instance.limits.value_limit)
+    if said is not None:
+        raise FlowError("R0008", said)
+
+
 def _undo(instance: Instance, args: tuple[object, ...], final: bool) -> tuple[()]:
     undo = args[0]
     assert isinstance(undo, UndoValue)
@@ -131,7 +139,9 @@ def _close(instance: Instance, task: Task, args: tuple[object, ...]) -> tuple[()
 def _reply(instance: Instance, task: Task, args: tuple[object, ...]) -> tuple[()]:
     request, value = args
     assert isinstance(request, RequestValue)
-    instance.replies.append((request.seq, json_text(to_json(value))))
+    answer = json_text(to_json(value))
+    _check_size(instance, "the answer to a request", answer)
+    instance.replies.append((request.seq, answer))
     return ()
 
 
@@ -222,17 +232,16 @@ async def _kept_here(instance: Instance, task: Task, effect: Operation) -> None:
     name = effect.name.rpartition(".")[2]
     key = instance.key(task, name)
     asked = json_text(_asked(instance, effect))
+    instance.asks(task, key, asked)
     kept = instance.kept.get(key)
     if kept is not None and kept.result is not None and kept.result not in WORDS:
         if instance.held_back(key):
             task.at = AtOperation(effect.name, key, effect.args, asked)
             instance.held.add(task.name)
             return
-        _compare(effect.name, kept.asked, asked)
-        value = _read_kept(instance, effect, kept.result)
+        _compare(instance, task, effect, kept, asked)
+        value = _read_kept(instance, effect, kept)
         task.now = instance.give_order(key, kept.attempt)
-        if effect.name == "channel.poll" and kept.message is not None:
-            _drop_item(instance, effect.args[0], kept.message)
     else:
         value, raw, message = await _find(instance, effect)
         task.now = instance.keep(key, asked, json_text(raw), message)
@@ -240,9 +249,16 @@ async def _kept_here(instance: Instance, task: Task, effect: Operation) -> None:
     instance.wake(task)
 
 
-def _compare(name: str, kept: str, asked: str) -> None:
-    if kept != asked and parse_json(kept) != parse_json(asked):
-        raise Stopped(Failure("F0102", f"`{name}` asked {kept} before and asks {asked} now"))
+def _compare(
+    instance: Instance, task: Task, effect: Operation | AtOperation, kept: Attempt, asked: str
+) -> None:
+    """A replay gives what was kept only to the same question (F0102)."""
+    if kept.asked == asked:
+        return
+    before = parse_json(kept.asked)
+    if not same(before, [*effect.args], instance.default):
+        name = effect.name.rpartition(".")[2]
+        raise Stopped(another_question(instance, task, name, kept, asked))
 
 
 def _asked(instance: Instance, effect: Operation) -> list[object]:
@@ -310,8 +326,11 @@ def _cancelled(instance: Instance, outcome: str) -> Variant:
     return types.err(error.variant("Refused", outcome.removeprefix("refused: ")))
 
 
-def _read_kept(instance: Instance, effect: Operation, result: str) -> object:
-    types, raw = instance.program.types, parse_json(result)
+def _read_kept(instance: Instance, effect: Operation | AtOperation, kept: Attempt) -> object:
+    """What was kept, as a value; a poll takes the message it took again."""
+    types, raw = instance.program.types, parse_json(kept.result or "null")
+    if effect.name == "channel.poll" and kept.message is not None:
+        _drop_item(instance, effect.args[0], kept.message)
     match effect.name:
         case "flow.uuid" | "flow.random":
             return raw
@@ -356,7 +375,9 @@ _STARTS = ("instance.start", "instance.detach")
 def _needs_write(instance: Instance, task: Task, effect: Operation) -> None:
     name = effect.name.rpartition(".")[2]
     key = instance.key(task, "flow.stop" if name == "stop" else name)
-    task.at = AtOperation(effect.name, key, effect.args, json_text(_asked(instance, effect)))
+    asked = json_text(_asked(instance, effect))
+    task.at = AtOperation(effect.name, key, effect.args, asked)
+    instance.asks(task, key, asked)
     consider(instance, task)
 
 
@@ -372,15 +393,18 @@ def consider(instance: Instance, task: Task) -> None:
             instance.held.add(task.name)
             return
         if at.name != "flow.stop":
-            _compare(at.name, kept.asked, at.asked)
-        value = _read_written(instance, at, kept.result)
+            _compare(instance, task, at, kept, at.asked)
+        if at.name in _KEPT_HERE:
+            value = _read_kept(instance, at, kept)
+        else:
+            value = _read_written(instance, at, kept.result)
         task.now = instance.give_order(at.key, kept.attempt)
         _give(instance, task, at, value)
         return
     match at.name:
         case "flow.stop":
             question = _text(at.args[0])
-            raise Stopped(Failure("F0104", question))
+            raise Stopped(instance.failure(task, "F0104", question))
         case "instance.start" | "instance.detach":
             _ask_start(instance, at)
         case _:
@@ -392,12 +416,12 @@ def _ask_start(instance: Instance, at: AtOperation) -> None:
     if not fits_name(_text(name)):
         raise FlowError(
             "R0010",
-            f"{_text(name)!r} is no name for an instance: "
-            "1 to 256 of letters, digits and -_.:@/~+",
+            f"{_text(name)!r} is no name for an instance: 1 to 256 of letters, digits and -_.:@/~+",
         )
     assert isinstance(values, tuple)
     parent = instance.machine.id if at.name == "instance.start" else None
     args = json_text([to_json(value) for value in values])
+    _check_size(instance, f"what {_text(name)} is started with", args)
     instance.starts.append(
         NewInstance(
             at.key,
@@ -417,13 +441,15 @@ def _ask_send(instance: Instance, at: AtOperation) -> None:
     own = rest[0] if rest else None
     if isinstance(own, Variant):
         own = own.payload[0] if own.payload else None
+    message = json_text(to_json(value))
+    _check_size(instance, f"a message to {_text(channel)}", message)
     instance.sends.append(
         NewMessage(
             at.key,
             other.name,
             other.birth,
             _text(channel),
-            json_text(to_json(value)),
+            message,
             at.key if own is None else _text(own),
             asks=at.name == "instance.ask",
             asked=at.asked,
@@ -462,6 +488,14 @@ def refuse_starts(instance: Instance, flow: str, message: str) -> None:
         at = task.at
         if isinstance(at, AtOperation) and at.name in _STARTS and at.args[0] == flow:
             fail(instance, task, Failure("R0010", message))
+
+
+def refuse_start(instance: Instance, key: str, failure: Failure) -> None:
+    """A start whose arguments do not fit: the task that asked fails, nothing was written."""
+    instance.starts = [new for new in instance.starts if new.key != key]
+    for task in list(instance.machine.tasks.values()):
+        if isinstance(task.at, AtOperation) and task.at.key == key:
+            fail(instance, task, failure)
 
 
 def _read_written(instance: Instance, at: AtOperation, result: str) -> object:

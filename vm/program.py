@@ -185,7 +185,7 @@ def _place(place: Place) -> tuple[bool, int, tuple[tuple[str, int], ...]]:
 
 
 def _fuse(code: Code) -> None:
-    plain = [*code, (0, 0), (0, 0)]
+    plain: Code = [*code, (0, 0), (0, 0)]
     for at in range(len(code)):
         (first, a), (second, b), (third, _) = plain[at : at + 3]
         if first == Op.LOAD:
@@ -206,4 +206,5 @@ def _fuse(code: Code) -> None:
         elif first in _COMPARE_JUMP and second == Op.JUMP_IF_FALSE:
             code[at] = (_COMPARE_JUMP[Op(first)].value, b)
         elif first == Op.NEXT and third == Op.STORE:
-            code[at] = (Fused.NEXT_STORE.value, (*a, plain[at + 2][1]))
+            walked, exit_pc = plain[at][1]
+            code[at] = (Fused.NEXT_STORE.value, (walked, exit_pc, plain[at + 2][1]))

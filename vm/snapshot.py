@@ -160,8 +160,16 @@ def _head(machine: Machine) -> dict[str, object]:
             "cancels": [*machine.cancels],
             "refuses": machine.refuses,
             "returned": machine.returned,
+            **_at_stop(machine),
         },
     }
+
+
+def _at_stop(machine: Machine) -> dict[str, object]:
+    """Only of an instance that a person resumed, until its replay has caught up."""
+    if not machine.undos_at_stop:
+        return {}
+    return {"undosAtStop": [_undo(entry) for entry in machine.undos_at_stop]}
 
 
 def _plain(machine: Machine, program: Program, stage: StageDef) -> dict[str, object]:
@@ -307,6 +315,8 @@ def _thaw(state: Part, program: Program, version: str | None) -> Machine:
         returned=life.member("returned").boolean(),
         started=life.member("started").count(),
     )
+    if life.has("undosAtStop"):
+        machine.undos_at_stop = [_thaw_undo(entry) for entry in life.member("undosAtStop").items()]
     if version is not None and machine.version != version:
         raise SnapshotError(f"the frozen state is of version {machine.version}, not {version}")
     machine.undos = [_thaw_undo(entry) for entry in state.member("undo").items()]
@@ -450,13 +460,10 @@ def _thaw_plain(state: Part, program: Program, machine: Machine) -> None:
     slots: list[object] = [UNSET] * chunk.functions[chunk.run].slots
     values = _Named(state.member("vars"), program)
     for name, slot, term in stage.variables:
-        slots[slot] = values.read(name, term, NO_FUNCTION)
+        slots[slot] = values.read(name, term)
     values.finish()
-    values = _Named(state.member("fields"), program)
-    machine.flow_slots = [
-        values.read(slot.name, slot.type, slot.default) for slot in chunk.flow_slots
-    ]
-    values.finish()
+    now = state.member("life").member("now").integer()
+    machine.flow_slots = _thaw_fields(state.member("fields"), program, now)
     for definition in chunk.channels:
         channel = state.member("channels").member(definition.name)
         items: list[object] = []
@@ -465,9 +472,27 @@ def _thaw_plain(state: Part, program: Program, machine: Machine) -> None:
             items.append((value, item.member("at").integer(), item.member("seq").count()))
         machine.channels.append(Channel(items, channel.member("closed").boolean()))
     counts = {name: count.count() for name, count in state.member("counts").members()}
-    now = state.member("life").member("now").integer()
     frame = Frame(chunk.run, stage.entry, slots)
     machine.tasks[RUN] = Task(RUN, [frame], now, None, counts)
+
+
+def _thaw_fields(part: Part, program: Program, now: int) -> list[object]:
+    """Parameters and fields; one the state lacks has its initial value, over those above it."""
+    slots: list[object] = [UNSET] * len(program.chunk.flow_slots)
+
+    def answer(operation: Operation) -> object:
+        if operation.name == "flow.now":
+            return Time(now)
+        raise part.wrong(f"the initial value of a field asked for {operation.name}")
+
+    values = _Named(part, program)
+    for number, slot in enumerate(program.chunk.flow_slots):
+        if slot.default == NO_FUNCTION or values.has(slot.name):
+            slots[number] = values.read(slot.name, slot.type)
+        else:
+            slots[number] = call(program, slot.default, (), slots, answer)
+    values.finish()
+    return slots
 
 
 def _decode(part: Part, program: Program, term: Term) -> object:
@@ -487,12 +512,14 @@ class _Named:
         self.program = program
         self.left = dict(part.members())
 
-    def read(self, name: str, term: Term, default: int) -> object:
+    def has(self, name: str) -> bool:
+        return name in self.left
+
+    def read(self, name: str, term: Term) -> object:
+        """The value; None of an optional type where there is none."""
         found = self.left.pop(name, None)
         if found is not None:
             return _decode(found, self.program, term)
-        if default != NO_FUNCTION:
-            return self.program.default(default)
         if isinstance(term, tuple) and term[0] == "enum" and isinstance(term[1], int):
             types = self.program.types
             if types.at(term[1]) is types.option:

@@ -29,6 +29,7 @@ from qoqi.vm.host import (
 from qoqi.vm.instance import Instance, Noted, OpenAttempt, Stopped
 from qoqi.vm.interpreter import call, resume
 from qoqi.vm.jsonform import from_json, json_text, parse_json, to_json
+from qoqi.vm.keys import is_undo, task_of
 from qoqi.vm.values import Variant
 
 
@@ -38,6 +39,7 @@ def ask(instance: Instance, task: Task, effect: StepCall) -> None:
     key = instance.key(task, step.name)
     asked = json_text([to_json(value) for value in effect.args])
     task.at = AtStep(effect.step, key, effect.args, 0, asked)
+    instance.asks(task, key, asked)
     consider(instance, task)
 
 
@@ -57,7 +59,7 @@ def consider(instance: Instance, task: Task) -> None:
         gave_up(instance, task, last)
     else:
         if not same_question(instance, step, last.asked, at.asked):
-            raise Stopped(another_question(step.name, last, at.asked))
+            raise Stopped(another_question(instance, task, step.name, last, at.asked))
         give_kept(instance, task, last)
 
 
@@ -86,10 +88,15 @@ def _arguments(instance: Instance, step: StepDef, asked: str) -> list[object]:
     return values
 
 
-def another_question(name: str, last: Attempt, asked: str) -> Failure:
-    return Failure(
+def another_question(
+    instance: Instance, task: Task, name: str, last: Attempt, asked: str
+) -> Failure:
+    """F0102, at the line that asks now; a dry run also finds the line that asked before."""
+    return instance.failure(
+        task,
         "F0102",
-        f"`{name}` was asked {last.asked} before and is asked {asked} now, under {last.key}",
+        f"`{name}` was asked {last.asked} before, and version {instance.version[:12]} asks {asked} "
+        f"under {last.key}",
     )
 
 
@@ -108,7 +115,15 @@ def note(instance: Instance, task: str, at: AtStep, attempt: int) -> None:
         queue = value
     until = now + step.within
     row = NewAttempt(
-        at.key, attempt, instance.machine.pass_number, at.asked, until, step.name, step.settled, queue
+        at.key,
+        attempt,
+        instance.machine.pass_number,
+        at.asked,
+        until,
+        step.name,
+        step.settled,
+        queue,
+        next((per for _, per in step.limits if per), None),
     )
     leaving = LeavingStep(at.key, attempt, at.step, at.args, until, instance.version)
     instance.noted.append(Noted(task, step, row, leaving))
@@ -121,6 +136,52 @@ def open_again(instance: Instance, step: StepDef, last: Attempt, task: str = "")
     mine = instance.host.under_way(last.key, last.attempt)
     until = last.until if last.until is not None else 0
     instance.open[last.key] = OpenAttempt(task, step, last.key, last.attempt, until, mine)
+
+
+def open_left(instance: Instance) -> None:
+    """Every attempt the store has as under way, also those that no task of this state is at.
+
+    A task that was stopped, and a cancellation found at the take-up, leave such attempts: they may
+    have acted, so they are waited for like any other.
+    """
+    steps = {step.name: step for step in instance.program.chunk.steps}
+    for row in list(instance.kept.values()):
+        step = steps.get(row.step)
+        under_way = row.result is None and row.key not in instance.open
+        if under_way and step is not None and not is_undo(row.key):
+            open_again(instance, step, row, task_of(row.key))
+
+
+SLOT_LOOK = 1_000
+"""How often a step that waits for a slot of its `limit` looks again, in ms."""
+
+
+async def hold_back(instance: Instance) -> None:
+    """Of the noted steps with a `limit`, those that find no slot wait and are noted again.
+
+    What is counted are rows of attempts, so a crash cannot leak a slot (runtime, 8).
+    """
+    if not any(noted.step.limits for noted in instance.noted):
+        return
+    taken: dict[tuple[str, int], int] = {}
+    leaving = []
+    for noted in instance.noted:
+        free = True
+        for count, per in noted.step.limits:
+            mark = (noted.step.name, per)
+            if mark not in taken:
+                taken[mark] = await instance.host.in_use(*mark)
+            free = free and taken[mark] < count
+        task = instance.machine.tasks.get(noted.task)
+        if free or task is None or not isinstance(task.at, AtStep):
+            for _, per in noted.step.limits:
+                taken[noted.step.name, per] += 1
+            leaving.append(noted)
+        else:
+            task.at.attempt -= 1
+            instance.slots.add(task.name)
+            instance.retries[task.name] = instance.host.now() + SLOT_LOOK
+    instance.noted = leaving
 
 
 async def let_leave(instance: Instance) -> None:
@@ -170,9 +231,7 @@ async def ended(instance: Instance, event: StepEnded) -> OpenAttempt | None:
         put = PutResult(event.key, event.attempt, FAILED, event.failure, event.undo)
         row = await instance.host.put_result(put)
     else:
-        instance.puts.append(
-            PutResult(event.key, event.attempt, event.result, undo=event.undo)
-        )
+        instance.puts.append(PutResult(event.key, event.attempt, event.result, undo=event.undo))
         row = replace(row, result=event.result, undo=event.undo)
     instance.kept[event.key] = row
     del instance.open[event.key]
@@ -269,6 +328,7 @@ def retry_now(instance: Instance, task: Task) -> None:
     at = task.at
     assert isinstance(at, AtStep)
     instance.retries.pop(task.name, None)
+    instance.slots.discard(task.name)
     note(instance, task.name, at, at.attempt + 1)
 
 
@@ -286,9 +346,8 @@ def give_kept(instance: Instance, task: Task, last: Attempt) -> None:
     try:
         value = instance.decode(last.result, step.result)
     except FlowError as misfit:
-        raise Stopped(
-            Failure("F0102", f"the kept answer of `{step.name}` does not fit: {misfit.message}")
-        ) from None
+        message = f"the kept answer of `{step.name}` does not fit: {misfit.message}"
+        raise Stopped(instance.failure(task, "F0102", message)) from None
     _give(instance, task, value, last)
 
 
@@ -302,6 +361,16 @@ def _give(instance: Instance, task: Task, value: object, last: Attempt) -> None:
         register_undos(instance, step, at.args, value, last)
     resume(task, value)
     instance.wake(task)
+
+
+def keep_undo(instance: Instance, opened: OpenAttempt) -> None:
+    """An answer to a task that was stopped is kept, and what undoes it (language, tasks)."""
+    row = instance.kept[opened.key]
+    if row.result is None or row.result in WORDS:
+        return
+    args = tuple(_arguments(instance, opened.step, row.asked))
+    value = instance.decode(row.result, opened.step.result)
+    register_undos(instance, opened.step, args, value, row)
 
 
 def register_undos(
@@ -328,9 +397,7 @@ def register_undos(
 def add_undo(instance: Instance, target: str, args: str, key: str, final: bool = False) -> None:
     machine = instance.machine
     machine.undo_count += 1
-    machine.undos.append(
-        UndoEntry(machine.undo_count, machine.version, target, args, final, key)
-    )
+    machine.undos.append(UndoEntry(machine.undo_count, machine.version, target, args, final, key))
 
 
 def unwrap(instance: Instance, value: object) -> tuple[object] | None:

@@ -10,6 +10,7 @@ The one guarantee: nothing leaves the program before the save that names it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from qoqi.vm import events, finish, operations, steps, waits
 from qoqi.vm.effects import (
@@ -24,46 +25,98 @@ from qoqi.vm.effects import (
 from qoqi.vm.failure import Failure, FlowError
 from qoqi.vm.frames import AtOperation, AtStep, AtWait, Task
 from qoqi.vm.frozen import SnapshotError
-from qoqi.vm.host import Host, LeaseLost, Limits, NotDeployed, PutLost, Save, TakenUp, WaitRow
+from qoqi.vm.host import (
+    BadStart,
+    Cancel,
+    Host,
+    LeaseLost,
+    LedgerLine,
+    Limits,
+    NotDeployed,
+    PutLost,
+    Save,
+    TakenUp,
+    WaitRow,
+)
 from qoqi.vm.instance import (
     CancelFound,
     Instance,
     LeftMemory,
     Stopped,
+    failure_json,
     read_attempts,
 )
-from qoqi.vm.interpreter import advance
-from qoqi.vm.jsonform import json_text
+from qoqi.vm.interpreter import advance, trace
+from qoqi.vm.jsonform import parse_json
 from qoqi.vm.keys import RUN
+from qoqi.vm.migrate import NotMoved, move
 from qoqi.vm.program import Program
 from qoqi.vm.snapshot import freeze_stage, thaw
 from qoqi.vm.values import UNSET
 
 
-async def run(
-    taken: TakenUp, host: Host, code: Callable[[str], Program], limits: Limits
-) -> None:
+async def run(taken: TakenUp, host: Host, code: Callable[[str], Program], limits: Limits) -> None:
     """One stay in memory of an instance. Raises LeaseLost when a write of it was refused."""
     try:
-        program = code(taken.version)
-        machine = thaw(taken.state, program)
+        instance = await take(taken, host, code, limits)
+    except NotMoved as stays:
+        await _stop_untouched(taken, host, stays.failure)
+        return
     except (SnapshotError, LookupError) as damage:
         await _stop_untouched(taken, host, Failure("R0016", str(damage)))
         return
-    instance = Instance(
-        taken, machine, program, host, code, limits, taken.phase, taken.result
-    )
-    read_attempts(instance, taken.attempts)
     try:
-        await _live(instance)
+        await live(instance)
     except LeftMemory:
         return
     except PutLost:
         # What memory was given is not what the store keeps: only the store is right.
         raise LeaseLost("an answer was given up before it was written") from None
+    except LeaseLost:
+        for put in instance.puts:  # answers are not under the lease
+            await host.put_alone(put)
+        raise
 
 
-async def _live(instance: Instance) -> None:
+async def take(
+    taken: TakenUp, host: Host, code: Callable[[str], Program], limits: Limits
+) -> Instance:
+    """The instance in memory, ready to go on. Nothing is written.
+
+    The state says in which version it is. A person who resumed it has set the row's version: then
+    the state is that of its last stage, and goes over into that version first (section 2b). Raises
+    NotMoved if it cannot, SnapshotError or LookupError if it cannot be read.
+    """
+    state, old = taken.state, version_of(taken.state)
+    if old != taken.version:
+        lineage = await host.lineage(old, taken.version)
+        if not lineage:
+            raise SnapshotError(f"version {taken.version} does not come after {old}")
+        versions = [(hash, code(hash)) for hash in lineage]
+        state = move(state, versions, code(old), resumed=True)
+    program = code(taken.version)
+    machine = thaw(state, program)
+    instance = Instance(taken, machine, program, host, code, limits, taken.phase, taken.result)
+    if old != taken.version:
+        instance.note("moved", old=old, new=taken.version, stage=machine.stage)
+    read_attempts(instance, taken.attempts)
+    instance.size = len(taken.state)
+    if taken.stopped_state is not None:
+        at_stop = thaw(taken.stopped_state, code(version_of(taken.stopped_state)))
+        machine.undos_at_stop = [*at_stop.undos_at_stop, *at_stop.undos]
+    return instance
+
+
+def version_of(state: str) -> str:
+    """The version a frozen state says it is of, whose bytecode thaws it."""
+    raw = parse_json(state)
+    if not isinstance(raw, dict) or not isinstance(raw.get("version"), str):
+        raise SnapshotError("the frozen state names no version")
+    return str(raw["version"])
+
+
+async def live(instance: Instance) -> None:
+    """The instance moves until it leaves memory. Raises LeftMemory, LeaseLost or PutLost."""
     taken = instance.taken
     try:
         if instance.phase == "finish":
@@ -92,19 +145,24 @@ async def _stop(instance: Instance, failure: Failure) -> None:
 
 
 async def _stop_untouched(taken: TakenUp, host: Host, failure: Failure) -> None:
-    """Stops an instance that cannot be loaded, its state left as it was found."""
+    """Stops an instance that cannot be loaded, as it was found; a resume counts for nothing."""
+    state, version = taken.state, taken.version
+    if taken.stopped_state is not None:
+        state = taken.stopped_state
+        version = version_of(state)
     await host.still(
         Save(
-            state=taken.state,
+            state=state,
             status="stopped",
             phase=taken.phase,
             stage=None,
             pass_number=-1,
-            version=taken.version,
+            version=version,
             release=True,
             result=taken.result,
-            stopped_by=json_text({"code": failure.code, "message": failure.message, "trace": []}),
+            stopped_by=failure_json(failure),
             error_code=failure.code,
+            ledger=(LedgerLine("stopped", {"code": failure.code, "message": failure.message}),),
         )
     )
 
@@ -122,12 +180,12 @@ async def _take_up(instance: Instance) -> None:
             _guarded(instance, task, operations.consider)
         elif task.at is None:
             instance.runnable.append(task)
+    if not instance.replaying:
+        steps.open_left(instance)
     await events.pass_time(instance)
 
 
-def _guarded(
-    instance: Instance, task: Task, consider: Callable[[Instance, Task], None]
-) -> None:
+def _guarded(instance: Instance, task: Task, consider: Callable[[Instance, Task], None]) -> None:
     """A FlowError on behalf of a task is the task's failure, not the daemon's."""
     try:
         consider(instance, task)
@@ -176,10 +234,16 @@ def _pending(instance: Instance) -> bool:
 
 async def _write(instance: Instance) -> None:
     """The save before anything leaves; then the steps leave and the starts and sends are known."""
+    await steps.hold_back(instance)
+    if not _pending(instance):
+        return
     try:
         saved = await instance.save("running", release=False, attempts=True)
     except NotDeployed as missing:
         operations.refuse_starts(instance, missing.flow, str(missing))
+        return
+    except BadStart as bad:
+        operations.refuse_start(instance, bad.key, Failure(bad.code, str(bad)))
         return
     if saved.may_leave:
         await steps.let_leave(instance)
@@ -323,7 +387,7 @@ async def _pass_stage(instance: Instance, task: Task, number: int) -> None:
     if alone:
         untaken = finish.unclaimed(instance)
         if untaken:
-            raise Stopped(finish.not_asked_again(untaken))
+            raise Stopped(replace(finish.not_asked_again(untaken), trace=trace(program, task)))
     machine.pass_number += 1
     machine.stage = stage.name
     instance.note("stage", name=stage.name, pass_number=machine.pass_number)
@@ -336,9 +400,44 @@ async def _pass_stage(instance: Instance, task: Task, number: int) -> None:
         machine.tasks = {RUN: task}
         instance.groups.clear()
         task.counts.clear()
+        machine.undos_at_stop.clear()
         _forget_before(instance, machine.pass_number)
         instance.at_stage = freeze_stage(machine, program)
+        await _move_on(instance, instance.at_stage)
+        task = instance.machine.tasks[RUN]
     instance.runnable.appendleft(task)
+
+
+async def _move_on(instance: Instance, state: str) -> None:
+    """To the newest version, if there is one: it is written before it goes on in other bytecode.
+
+    What cannot go over stays as it is, and stops.
+    """
+    flow, old = instance.taken.flow, instance.version
+    newest = await instance.host.newest(flow)
+    if newest is None or newest == old:
+        return
+    try:
+        lineage = await instance.host.lineage(old, newest)
+        if not lineage:
+            return
+        moved = move(state, [(hash, instance.code(hash)) for hash in lineage], instance.program)
+        program = instance.code(newest)
+        machine = thaw(moved, program)
+    except NotMoved as stays:
+        raise Stopped(stays.failure) from None
+    except (SnapshotError, LookupError) as damage:
+        raise Stopped(Failure("R0016", str(damage))) from None
+    instance.machine, instance.program, instance.at_stage = machine, program, moved
+    instance.note("moved", old=old, new=newest, stage=machine.stage)
+    events.heed(instance, await instance.save("running", release=False))
+    if machine.cancels and not program.chunk.listens:
+        # It was to be heard by the old code; the new code cannot, so it ends the instance here.
+        asked = parse_json(machine.cancels[0])
+        assert isinstance(asked, dict)
+        cancel = Cancel("", str(asked["reason"]), False, instance.host.now())
+        machine.cancels.clear()
+        raise CancelFound(cancel)
 
 
 def _forget_before(instance: Instance, pass_number: int) -> None:
@@ -349,7 +448,8 @@ def _forget_before(instance: Instance, pass_number: int) -> None:
         instance.spent.pop(key, None)
         instance.first_started.pop(key, None)
         instance.replaying.pop(key, None)
+        instance.given_here.discard(key)
     instance.given = [mark for mark in instance.given if mark.key not in old]
     instance.answers = [one for one in instance.answers if one.pass_number >= pass_number]
+    instance.answered = len(instance.answers)
     instance.drop_before = pass_number
-

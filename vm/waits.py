@@ -18,6 +18,7 @@ from qoqi.vm.host import Attempt, Message
 from qoqi.vm.instance import Instance, Stopped, instances
 from qoqi.vm.interpreter import call, resume
 from qoqi.vm.jsonform import from_json, json_text, parse_json, to_json
+from qoqi.vm.steps import another_question
 from qoqi.vm.values import (
     AskValue,
     Closure,
@@ -48,6 +49,9 @@ MAP = '[[0,"MAP"]]'
 """What a `task.map` asks: a wait for its tasks that the machine reached as an operation."""
 
 
+_OF_INSTANCES = frozenset({WaitKind.FLOW, WaitKind.ALL, WaitKind.SETTLE, WaitKind.FIRST})
+
+
 def begin(instance: Instance, task: Task, effect: Wait) -> None:
     """A task begins to wait: times are fixed now, by the clock of the store."""
     key = instance.key(task, "wait")
@@ -59,6 +63,9 @@ def begin(instance: Instance, task: Task, effect: Wait) -> None:
             times[case.number] = moment
     asked = json_text([_question(instance, case) for case in effect.cases])
     task.at = AtWait(key, effect.cases, times, now, asked)
+    if any(case.kind in _OF_INSTANCES for case in effect.cases):
+        instance.look_others = True  # one may have ended before anybody waited for it
+    instance.asks(task, key, asked)
 
 
 def _moment(case: Case, now: int) -> int | None:
@@ -206,9 +213,7 @@ async def _happened(instance: Instance, at: AtWait, case: Case, now: int) -> Hap
             return _all_tasks(instance, number, what, now)
         case WaitKind.WHEN:
             assert isinstance(what, Closure)
-            true = call(
-                instance.program, what.function, what.captured, instance.machine.flow_slots
-            )
+            true = call(instance.program, what.function, what.captured, instance.machine.flow_slots)
             return Happened(now, number, ()) if true is True else None
         case WaitKind.CANCELLED:
             if not machine.cancels:
@@ -281,9 +286,7 @@ async def _members(
     return Happened(last, case.number, types.ok(values))
 
 
-def _joined(
-    instance: Instance, number: int, task: Task | None, now: int
-) -> Happened | None:
+def _joined(instance: Instance, number: int, task: Task | None, now: int) -> Happened | None:
     if task is None or not task.ended:
         return None
     if any(opened.task == task.name for opened in instance.open.values()):
@@ -324,9 +327,7 @@ class TaskFailed(Exception):
         self.failure = failure
 
 
-async def _answered(
-    instance: Instance, number: int, asking: AskValue, now: int
-) -> Happened | None:
+async def _answered(instance: Instance, number: int, asking: AskValue, now: int) -> Happened | None:
     """Result<R, SendError> of an ask: `Ended`/`Full` at once, else the answer when it is there."""
     types = instance.program.types
     word, _, rest = asking.key.partition(":")
@@ -350,9 +351,7 @@ def _give_kept(instance: Instance, task: Task, at: AtWait, kept: Attempt) -> boo
         instance.held.add(task.name)
         return False
     if parse_json(kept.asked) != parse_json(at.asked):
-        raise Stopped(
-            Failure("F0102", f"a wait asked {kept.asked} before and asks {at.asked} now: {at.key}")
-        )
+        raise Stopped(another_question(instance, task, "a wait", kept, at.asked))
     raw = parse_json(kept.result or "null")
     assert isinstance(raw, dict)
     number = raw["case"]
@@ -361,9 +360,8 @@ def _give_kept(instance: Instance, task: Task, at: AtWait, kept: Attempt) -> boo
     try:
         value = _kept_value(instance, case, raw["value"], kept.message)
     except FlowError as misfit:
-        raise Stopped(
-            Failure("F0102", f"what a wait was given no longer fits: {misfit.message} ({at.key})")
-        ) from None
+        message = f"what a wait was given no longer fits: {misfit.message} ({at.key})"
+        raise Stopped(instance.failure(task, "F0102", message)) from None
     task.now = instance.give_order(kept.key, kept.attempt)
     _take(instance, at, number, kept.message or 0)
     _give(instance, task, number, value)

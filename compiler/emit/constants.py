@@ -3,8 +3,7 @@
 The chunk keeps an `Int`, `Decimal`, `Float` or `String` as Python has it; `Duration`, `Time` and
 `Date` are pairs of their name and a number (milliseconds, days).
 
-A clause of a step, a channel's capacity and a flow's `keep` are known when the flow is built:
-literals, constants of literals, and arithmetic on them. `fold` computes them.
+A clause of a step, a channel's capacity and a flow's `keep` are known when the flow is built.
 """
 
 from __future__ import annotations
@@ -15,23 +14,12 @@ from typing import TYPE_CHECKING
 from qoqi.compiler.emit.tables import Tables
 from qoqi.compiler.names.symbols import ConstSymbol, LocalSymbol
 from qoqi.compiler.syntax import ast
+from qoqi.compiler.types.constants import Length, evaluate
 from qoqi.compiler.types.model import DECIMAL, FLOAT, Type
 from qoqi.vm.bytecode.opcodes import Op
 
 if TYPE_CHECKING:
     from qoqi.compiler.emit.function import FunctionEmitter
-
-NOT_CONSTANT = "E0323"
-
-LIMIT = "a step's limit"
-TRIES = "the number of tries"
-TRIES_FOR = "the length of time of tries"
-DELAY = "a delay between tries"
-BEAT = "the interval of `beat`"
-RATE = "a limit"
-PER = "the length of time of a limit"
-CAPACITY = "a channel's capacity"
-KEEP = "how long an ended instance is kept"
 
 _SMALL = 2**31
 
@@ -102,51 +90,12 @@ def is_simple(fn: FunctionEmitter, node: ast.Expr) -> bool:
     return is_literal(node) or isinstance(symbol, ConstSymbol)
 
 
-def clause(tables: Tables, module: str, node: ast.Expr, what: str) -> int:
-    """The number a clause says, in milliseconds if it is a duration; E0323 if it says none."""
-    number = fold(tables, module, node)
-    if number is None:
-        tables.report(
-            NOT_CONSTANT,
-            module,
-            node.span,
-            f"{what} must be known when the flow is built",
-            "Write a literal, a `const`, or arithmetic on them: `2 * 30s`.",
-        )
-        return 1
-    return number
-
-
-def fold(tables: Tables, module: str, node: ast.Expr) -> int | None:
-    """What an expression of literals and constants gives, None if it is something else."""
-    match node:
-        case ast.IntLit(value=number) | ast.DurationLit(millis=number):
+def clause(tables: Tables, module: str, node: ast.Expr) -> int:
+    """The number a clause says, in milliseconds if it is a duration. The rules have seen it."""
+    match evaluate(tables.checked, module, node):
+        case Length(millis):
+            return millis
+        case int(number):
             return number
-        case ast.ParenExpr(inner=inner):
-            return fold(tables, module, inner)
-        case ast.UnaryExpr(op="-", operand=operand):
-            folded = fold(tables, module, operand)
-            return None if folded is None else -folded
-        case ast.BinaryExpr(op=op, left=left, right=right):
-            a, b = fold(tables, module, left), fold(tables, module, right)
-            return None if a is None or b is None else _arithmetic(op, a, b)
-        case _:
-            symbol = tables.checked.facts[module].uses.get(node)
-            if isinstance(symbol, ConstSymbol):
-                return fold(tables, symbol.module, symbol.decl.value)
-            return None
-
-
-def _arithmetic(op: str, a: int, b: int) -> int | None:
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "/" if b != 0:
-            quotient = abs(a) // abs(b)
-            return quotient if (a < 0) == (b < 0) else -quotient
-        case _:
-            return None
+        case other:
+            raise AssertionError(f"a clause without a value: {other}")

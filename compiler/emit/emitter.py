@@ -1,7 +1,6 @@
 """From a checked package to the chunk of one of its flows.
 
-The emitter is given a package without errors. It may still find a clause that is not known when the
-flow is built (E0323); then there is no chunk, and `Emitted.diagnostics` says why.
+The emitter is given a package without errors, and finds none itself.
 
 One flow, one chunk: run, and every function, step, type and constant it reaches, those of the
 standard library too, numbered in the order in which they are reached. Nothing depends on the order
@@ -10,11 +9,10 @@ of a set or on the machine, so the same sources give the same bytes everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from qoqi.compiler.diagnostics import Diagnostic, sort
-from qoqi.compiler.emit import clauses, flows, tests
+from qoqi.compiler.emit import flows, tests
 from qoqi.compiler.emit.function import FunctionEmitter
 from qoqi.compiler.emit.tables import Job, Tables
 from qoqi.compiler.emit.tests import EmittedTests
@@ -29,11 +27,10 @@ from qoqi.vm.bytecode.chunk import Chunk, Debug, Function, FunctionDebug
 class Emitted:
     """`undos` are the steps that an undo may call, by name; `steps` all, by qualified name."""
 
-    chunk: Chunk | None
+    chunk: Chunk
     debug: Debug
-    undos: tuple[str, ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
-    steps: tuple[str, ...] = ()
+    undos: tuple[str, ...]
+    steps: tuple[str, ...]
 
 
 def emit_flow(
@@ -50,11 +47,9 @@ def emit_flow(
     numbers = _in_order(checked, flow) if channels is None else channels
     tables = _tables(checked, sources, flow, numbers, root)
     chunk, debug = flows.emit(tables)
-    if tables.diagnostics:
-        return Emitted(None, debug, diagnostics=tuple(sort(tables.diagnostics)))
     undos = sorted(chunk.steps[tables.step_order[symbol]].name for symbol in tables.undo_steps)
     steps = tuple(symbol.qualified for symbol in tables.step_order)
-    return Emitted(chunk, debug, tuple(undos), steps=steps)
+    return Emitted(chunk, debug, tuple(undos), steps)
 
 
 def emit_tests(
@@ -88,15 +83,6 @@ def _tables(
         default_job=_default_job,
         root=root,
     )
-
-
-def check_clauses(
-    checked: Checked, sources: Mapping[str, SourceFile], modules: Iterable[str]
-) -> list[Diagnostic]:
-    """E0323 for clauses of these modules that are not known when a flow is built."""
-    tables = _tables(checked, sources, None, {}, "")
-    clauses.check(tables, modules)
-    return tables.diagnostics
 
 
 def channel_names(checked: Checked, flow: FlowSymbol) -> list[str]:

@@ -103,7 +103,7 @@ def emit(tables: Tables) -> tuple[Chunk, Debug]:
     moved = tuple(_migrations(outer, flow))
     keep = 0
     if flow.decl.keep is not None:
-        keep = constants.clause(tables, flow.module, flow.decl.keep, constants.KEEP)
+        keep = constants.clause(tables, flow.module, flow.decl.keep)
     tables.run_jobs(lambda tables, symbol: steps.describe(outer, symbol))
     chunk = Chunk(
         flow=flow.qualified,
@@ -185,7 +185,7 @@ def _channel(outer: FunctionEmitter, channel: ChannelSymbol) -> ChannelDef:
     tables, decl = outer.tables, channel.decl
     capacity = DEFAULT_CAPACITY
     if decl.capacity is not None:
-        capacity = constants.clause(tables, channel.flow.module, decl.capacity, constants.CAPACITY)
+        capacity = constants.clause(tables, channel.flow.module, decl.capacity)
     answers = tables.checked.answers.get(channel)
     return ChannelDef(
         channel.name,

@@ -15,6 +15,7 @@ LIST_TAKE = "List.take"
 REQUEST_VALUE = "Request.value"
 TO_JSON = "data.toJson"
 FAIL = "fail"
+SHOW = "data.show"
 
 
 def to_json(fn: FunctionEmitter) -> None:

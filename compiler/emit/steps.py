@@ -52,32 +52,32 @@ def describe(outer: FunctionEmitter, symbol: StepSymbol) -> StepDef:
     queue = _clause(symbol, ast.OnClause)
     beat = _clause(symbol, ast.BeatClause)
 
-    def number(node: ast.Expr | None, what: str, missing: int = 0) -> int:
-        return missing if node is None else constants.clause(tables, module, node, what)
+    def number(node: ast.Expr | None, missing: int = 0) -> int:
+        return missing if node is None else constants.clause(tables, module, node)
 
     count = 0
     if tries is not None:
-        count = number(tries.count, constants.TRIES, missing=FOREVER)
+        count = number(tries.count, missing=FOREVER)
     return StepDef(
         name=symbol.name,
         params=params,
         result=outer.term(signature.result),
         settled=isinstance(signature.result, Con) and signature.result.name == "Settled",
         body=_body(outer, symbol),
-        within=number(within.limit if within else None, constants.LIMIT, DEFAULT_WITHIN),
+        within=number(within.limit if within else None, DEFAULT_WITHIN),
         tries=count,
-        tries_for=number(tries.duration if tries else None, constants.TRIES_FOR),
+        tries_for=number(tries.duration if tries else None),
         otherwise=_over_params(outer, symbol, "else", tries.otherwise if tries else None),
-        backoff=number(backoff.first if backoff else None, constants.DELAY),
-        backoff_most=number(backoff.most if backoff else None, constants.DELAY),
+        backoff=number(backoff.first if backoff else None),
+        backoff_most=number(backoff.most if backoff else None),
         undo=_undo_step(outer, symbol, undo),
         undo_args=_undo_args(outer, symbol, undo),
         queue=_over_params(outer, symbol, "on", queue.queue if queue else None),
-        beat=number(beat.interval if beat else None, constants.BEAT),
+        beat=number(beat.interval if beat else None),
         limits=tuple(
             (
-                number(limit.count, constants.RATE),
-                number(limit.per, constants.PER),
+                number(limit.count),
+                number(limit.per),
             )
             for limit in _limits(symbol)
         ),

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from qoqi.compiler.diagnostics import Diagnostic, error
 from qoqi.compiler.names.symbols import FlowSymbol, StepSymbol, VariantSymbol
 from qoqi.compiler.source import LineIndex, SourceFile, Span
 from qoqi.compiler.syntax import ast
@@ -53,7 +52,6 @@ class Tables:
     root: str = ""
     testing: bool = False
     peers: dict[str, Peer] = field(default_factory=dict[str, Peer])
-    diagnostics: list[Diagnostic] = field(default_factory=list[Diagnostic])
     functions: list[Function] = field(default_factory=list[Function])
     debug: list[FunctionDebug] = field(default_factory=list[FunctionDebug])
     stages: list[StageDef] = field(default_factory=list[StageDef])
@@ -155,9 +153,6 @@ class Tables:
         """A module's path, from the package's folder where it is in it."""
         path = self.sources[module].path
         return path.removeprefix(f"{self.root.rstrip('/')}/") if self.root else path
-
-    def report(self, code: str, module: str, span: Span, message: str, *notes: str) -> None:
-        self.diagnostics.append(error(code, self.sources[module].path, span, message, notes=notes))
 
     @property
     def constants(self) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from qoqi.compiler.emit import calls, generics, patterns, steps
+from qoqi.compiler.emit import calls, generics, natives, patterns, steps
 from qoqi.compiler.emit.code import Label
 from qoqi.compiler.emit.patterns import Spot
 from qoqi.compiler.names.symbols import (
@@ -226,9 +226,9 @@ def check(fn: FunctionEmitter, condition: ast.Expr, message: ast.Expr | None) ->
         code.emit(COMPARED[condition.op])
         code.jump(Op.JUMP_IF_TRUE, holds)
         code.emit(Op.CONST, tables.constant(f"{written} is false\n  left:  "))
-        code.emit(Op.LOAD, left)
+        _shown(fn, left)
         code.emit(Op.CONST, tables.constant("\n  right: "))
-        code.emit(Op.LOAD, right)
+        _shown(fn, right)
         parts = 4
         if message is not None:
             code.emit(Op.CONST, tables.constant("\n  "))
@@ -243,12 +243,18 @@ def check(fn: FunctionEmitter, condition: ast.Expr, message: ast.Expr | None) ->
             code.emit(Op.CONST, tables.constant("\n  "))
             fn.value(message)
             code.emit(Op.CONCAT, 3, pops=3)
-    code.emit(Op.NATIVE, tables.native("fail", 1), pops=1)
+    code.emit(Op.NATIVE, tables.native(natives.FAIL, 1), pops=1)
     code.emit(Op.POP)
     code.mark(holds)
     if left >= 0:
         code.release(left, right)
     code.emit(Op.UNIT)
+
+
+def _shown(fn: FunctionEmitter, slot: int) -> None:
+    """Leaves the value of a slot on the stack, as it is written in a source."""
+    fn.code.emit(Op.LOAD, slot)
+    fn.code.emit(Op.NATIVE, fn.tables.native(natives.SHOW, 1), pops=1)
 
 
 # -- given -------------------------------------------------------------------------------------

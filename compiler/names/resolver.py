@@ -9,7 +9,6 @@ fields, views and steps are a rule of flows (F0009), not of names.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
 from typing import Any, TypeVar
 
 from qoqi.compiler.diagnostics import Diagnostic, Label, error
@@ -211,7 +210,7 @@ NodeT = TypeVar("NodeT", bound=ast.Node)
 
 
 def _copy(node: NodeT) -> NodeT:
-    values = [_copy_value(getattr(node, field.name)) for field in fields(node)]
+    values = [_copy_value(getattr(node, name)) for name in ast.field_names(node)]
     return type(node)(*values)
 
 

@@ -8,21 +8,19 @@ for a member of a flow), the prelude's without module.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from qoqi.compiler.frozen import Frozen
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ModuleSymbol:
+class ModuleSymbol(Frozen):
     name: str
     path: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FnSymbol:
+class FnSymbol(Frozen):
     """A function; `flow` is the flow it is a member of. `native` as in the declaration."""
 
     name: str
@@ -44,8 +42,7 @@ class FnSymbol:
         return self.is_method and self.decl.params[0].mutable
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StepSymbol:
+class StepSymbol(Frozen):
     """A step; `group` has the clauses of the `steps` group around it."""
 
     name: str
@@ -56,8 +53,7 @@ class StepSymbol:
     flow: FlowSymbol | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ConstSymbol:
+class ConstSymbol(Frozen):
     name: str
     qualified: str
     module: str
@@ -65,24 +61,21 @@ class ConstSymbol:
     flow: FlowSymbol | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class StructSymbol:
+class StructSymbol(Frozen):
     name: str
     qualified: str
     module: str
     decl: ast.StructDecl
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EnumSymbol:
+class EnumSymbol(Frozen):
     name: str
     qualified: str
     module: str
     decl: ast.EnumDecl
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class VariantSymbol:
+class VariantSymbol(Frozen):
     name: str
     enum: EnumSymbol
     index: int
@@ -92,16 +85,14 @@ class VariantSymbol:
         return self.enum.decl.variants[self.index]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FlowSymbol:
+class FlowSymbol(Frozen):
     name: str
     qualified: str
     module: str
     decl: ast.FlowDecl
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FlowSlotSymbol:
+class FlowSlotSymbol(Frozen):
     """A parameter (`parameter` true) or field of a flow; `index` counts parameters, then fields."""
 
     name: str
@@ -111,24 +102,21 @@ class FlowSlotSymbol:
     decl: ast.ParamDecl | ast.FieldDecl
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChannelSymbol:
+class ChannelSymbol(Frozen):
     name: str
     flow: FlowSymbol
     index: int
     decl: ast.ChannelDecl
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ViewSymbol:
+class ViewSymbol(Frozen):
     name: str
     flow: FlowSymbol
     index: int
     decl: ast.ViewDecl
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LocalSymbol:
+class LocalSymbol(Frozen):
     """A local variable, parameter or pattern name; `mutable` if declared with `var`."""
 
     name: str
@@ -137,8 +125,7 @@ class LocalSymbol:
     kind: str  # let, var, param, pattern, loop, it
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BuiltinTypeSymbol:
+class BuiltinTypeSymbol(Frozen):
     """`Int`, `List`, `Instance`, …: a type of the language itself, with its number of arguments."""
 
     name: str

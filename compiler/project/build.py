@@ -74,9 +74,8 @@ def compile_flows(
         before = lock.flow(flow.qualified)
         built, version, problems = _compile(checked, sources, flow, before, root)
         found += problems
-        if built is not None and version is not None:
-            flows.append(built)
-            locked.append(before.followed_by(version))
+        flows.append(built)
+        locked.append(before.followed_by(version))
     names = {flow.qualified for flow in checked.flows}
     gone = [_only_deployed(each) for each in lock.flows if each.name not in names and whole]
     if any(each.severity is Severity.ERROR for each in found):
@@ -90,12 +89,10 @@ def _compile(
     flow: FlowSymbol,
     before: LockedFlow,
     root: str,
-) -> tuple[BuiltFlow | None, LockedVersion | None, list[Diagnostic]]:
+) -> tuple[BuiltFlow, LockedVersion, list[Diagnostic]]:
     base = before.base
     numbers = versions.channel_numbers(base, channel_names(checked, flow))
     emitted = emit_flow(checked, sources, flow, numbers, root)
-    if emitted.chunk is None:
-        return None, None, list(emitted.diagnostics)
     chunk = emitted.chunk
     verify(chunk)
     data = encode(chunk)
@@ -164,12 +161,17 @@ def write_build(root: str, built: Built) -> Diagnostic | None:
             _replace(folder / f"{flow.hash}.chunk", flow.data)
             _replace(folder / f"{flow.hash}.debug", encode_debug(flow.debug))
         if built.flows or built.lock.flows or (Path(root) / LOCK).exists():
-            _replace(Path(root) / LOCK, lockfile.write(built.lock).encode())
+            write_lock(root, built.lock)
     except OSError as problem:
         place = problem.filename or str(folder)
         message = f"{place} cannot be written: {problem.strerror or problem}"
         return error("E0234", str(Path(root) / LOCK), Span(0, 0), message)
     return None
+
+
+def write_lock(root: str, lock: Lock) -> None:
+    """Replaces flow.lock as a whole: who reads it meanwhile sees the old one or the new one."""
+    _replace(Path(root) / LOCK, lockfile.write(lock).encode())
 
 
 def _replace(path: Path, data: bytes) -> None:

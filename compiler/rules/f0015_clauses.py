@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from qoqi.compiler.diagnostics import Diagnostic, Fix, error
 from qoqi.compiler.names.symbols import StepSymbol
-from qoqi.compiler.rules.constants import Length, evaluate
 from qoqi.compiler.rules.context import Context
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
+from qoqi.compiler.types.constants import Length, evaluate
 from qoqi.compiler.types.model import Con
 
 YEAR = 365 * 24 * 3_600_000
@@ -52,7 +52,7 @@ def _flow(ctx: Context, module: str, flow: ast.FlowDecl) -> Iterator[Diagnostic]
             yield from _capacity(ctx, module, member, member.capacity)
     if flow.keep is None:
         return
-    match evaluate(ctx, module, flow.keep):
+    match evaluate(ctx.checked, module, flow.keep):
         case Length(millis) if millis < 0:
             message = "`keep` says how long an ended instance stays: not below 0"
             yield error("F0015", ctx.path(module), flow.keep.span, message)
@@ -105,7 +105,7 @@ def _lengths(ctx: Context, module: str, clause: ast.StepClause) -> Iterator[Diag
 def _order(
     ctx: Context, module: str, clause: ast.StepClause, first: ast.Expr, most: ast.Expr
 ) -> Iterator[Diagnostic]:
-    match evaluate(ctx, module, first), evaluate(ctx, module, most):
+    match evaluate(ctx.checked, module, first), evaluate(ctx.checked, module, most):
         case Length(low), Length(high) if high < low:
             message = "`backoff` grows from the first length to the second, which is shorter"
             shown = f"backoff {ctx.text(module, most.span)} to {ctx.text(module, first.span)}"
@@ -118,7 +118,7 @@ def _order(
 def _length(
     ctx: Context, module: str, clause: ast.StepClause, expr: ast.Expr, what: str
 ) -> Iterator[Diagnostic]:
-    match evaluate(ctx, module, expr):
+    match evaluate(ctx.checked, module, expr):
         case Length(millis) if millis <= 0:
             message = f"{what} is above 0, and at most 365 days"
             yield _clause_error(ctx, module, clause, message, "Give a length of time above 0.")
@@ -133,7 +133,7 @@ def _length(
 def _count(
     ctx: Context, module: str, clause: ast.StepClause, expr: ast.Expr, message: str
 ) -> Iterator[Diagnostic]:
-    match evaluate(ctx, module, expr):
+    match evaluate(ctx.checked, module, expr):
         case int(number) if number <= 0:
             note = "Leave the clause out, or give a number above 0."
             yield _clause_error(ctx, module, clause, message, note)
@@ -144,7 +144,7 @@ def _count(
 def _capacity(
     ctx: Context, module: str, channel: ast.ChannelDecl, expr: ast.Expr
 ) -> Iterator[Diagnostic]:
-    match evaluate(ctx, module, expr):
+    match evaluate(ctx.checked, module, expr):
         case int(number) if number <= 0:
             message = f"the channel `{channel.name.name}` would have room for nothing"
             fix = ctx.replace("Write `1`", module, expr.span, "1")

@@ -18,8 +18,9 @@ A page is `docs/CODE.md`:
     …
     ```
 
-Run-time codes have pages without examples, or with one under other headings; then `failing` and
-`fixed` are None.
+The page of a code of the run time has `## Stops` and `## Mended` instead: a program without mistakes
+that an instance may stop in, and one in which it does not. What no program is to blame for, and what
+takes more than one file, has neither.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from functools import cache
 from importlib.resources import files
 
 _HEADING = re.compile(r"# ([A-Z]\d{4}) (.+)")
-_EXAMPLE = re.compile(r"^## (Fails|Fixed)\s+```flow\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_EXAMPLE = re.compile(
+    r"^## (Fails|Fixed|Stops|Mended)\n(?:(?!## |```)[^\n]*\n)*```flow\n(.*?)^```",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class Page:
     prose: str
     failing: str | None
     fixed: str | None
+    stops: str | None
+    mended: str | None
 
 
 def codes() -> list[str]:
@@ -67,6 +73,5 @@ def parse(text: str) -> Page | None:
         return None
     examples = {name: code for name, code in _EXAMPLE.findall(text)}
     prose = text[heading.end() :].split("\n## ", 1)[0].strip()
-    return Page(
-        heading[1], heading[2].strip(), text, prose, examples.get("Fails"), examples.get("Fixed")
-    )
+    shown = [examples.get(name) for name in ("Fails", "Fixed", "Stops", "Mended")]
+    return Page(heading[1], heading[2].strip(), text, prose, *shown)

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
 from qoqi.compiler.diagnostics import Diagnostic, sort
-from qoqi.compiler.rules.context import Rule, context
+from qoqi.compiler.rules.context import Context, Rule, context, nodes
 from qoqi.compiler.rules.e0218_assigned import check_assigned
 from qoqi.compiler.rules.e0305_patterns import check_patterns
+from qoqi.compiler.rules.e0323_constants import check_constants
 from qoqi.compiler.rules.f0001_places import check_places
 from qoqi.compiler.rules.f0002_data import check_data
 from qoqi.compiler.rules.f0004_stage_place import check_stage_places
@@ -32,13 +34,16 @@ from qoqi.compiler.rules.w0106_unused import (
     check_unused_variables,
 )
 from qoqi.compiler.rules.w0108_unreachable import check_unreachable
+from qoqi.compiler.source import SourceFile
 from qoqi.compiler.syntax.parser import Parsed
+from qoqi.compiler.types.call_graph import CallGraph, is_library
 from qoqi.compiler.types.colours import infer
 from qoqi.compiler.types.facts import Checked
 
 RULES: tuple[Rule, ...] = (
     check_patterns,
     check_assigned,
+    check_constants,
     check_places,
     check_data,
     check_stage_places,
@@ -68,4 +73,24 @@ def run_rules(checked: Checked, parsed: Mapping[str, Parsed]) -> list[Diagnostic
     """
     sources = {name: each.file for name, each in parsed.items()}
     ctx = context(checked, sources, infer(checked))
+    return sort(diagnostic for rule in RULES for diagnostic in rule(ctx))
+
+
+def run_rules_of(
+    name: str,
+    uses: Collection[str],
+    checked: Checked,
+    sources: Mapping[str, SourceFile],
+    graph: CallGraph,
+) -> list[Diagnostic]:
+    """What the rules find that begins in one module, wherever it is: a wait in a function of
+    another module, reached by a flow of this one. `uses` are that module and all it uses."""
+    bodies = {
+        node: body
+        for node, body in graph.bodies.items()
+        if body.module in uses or is_library(body.module)
+    }
+    roots = [root for root in graph.roots if root.body.module == name]
+    part = replace(graph, roots=roots, bodies=bodies)
+    ctx = Context(checked, sources, part, {name: tuple(nodes(checked.modules[name]))})
     return sort(diagnostic for rule in RULES for diagnostic in rule(ctx))

@@ -1,26 +1,22 @@
 """The abstract syntax tree: what a module says, without what it means.
 
-Every node is a frozen dataclass with a `span` and compares by identity, so that names and types can
-live in side tables keyed by the node (`compiler.types.facts`). A tree is built from one file alone
-and stores no semantic fact; broken source gives `Error…` nodes where nothing better can be said.
+Every node is frozen, has a `span` and compares by identity (`node`), so that names and types can
+live in side tables keyed by it (`compiler.types.facts`). A tree is built from one file alone and
+stores no semantic fact; broken source gives `Error…` nodes where nothing better can be said.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import TypeAlias
 
 from qoqi.compiler.source import Span
+from qoqi.compiler.syntax.node import Node as Node
+from qoqi.compiler.syntax.node import children as children
+from qoqi.compiler.syntax.node import field_names as field_names
+from qoqi.compiler.syntax.node import moved as moved
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Node:
-    span: Span
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Ident(Node):
     """A name where it is written; `name` is empty where recovery put one in."""
 
@@ -30,7 +26,6 @@ class Ident(Node):
 # -- types ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class NamedType(Node):
     """`Claim`, `http.Response`, `List<T>`: an optional module, a name, arguments."""
 
@@ -39,19 +34,16 @@ class NamedType(Node):
     args: tuple[TypeNode, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class OptionType(Node):
     inner: TypeNode
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TupleType(Node):
     """`(A, B)`; no items is the unit type `()`."""
 
     items: tuple[TypeNode, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FnType(Node):
     params: tuple[TypeNode, ...]
     result: TypeNode
@@ -63,31 +55,26 @@ TypeNode: TypeAlias = NamedType | OptionType | TupleType | FnType
 # -- patterns ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class WildPattern(Node):
     """`_`"""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BindPattern(Node):
     name: Ident
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LiteralPattern(Node):
     """A literal; `-3` is an `IntLit` with a negative value."""
 
     value: Literal
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class RangePattern(Node):
     low: Literal
     high: Literal
     inclusive: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class PatternArg(Node):
     """A positional (`name` is None) or named part of a variant pattern."""
 
@@ -95,7 +82,6 @@ class PatternArg(Node):
     pattern: Pattern
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class VariantPattern(Node):
     """`None`, `Approved(by)`, `Json.Object(m)`, `a.Colour.Red`, `Rejected(_, ..)`.
 
@@ -108,7 +94,6 @@ class VariantPattern(Node):
     rest: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FieldPattern(Node):
     """`index: 2`, or `index` alone, which binds (`pattern` is None)."""
 
@@ -116,7 +101,6 @@ class FieldPattern(Node):
     pattern: Pattern | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StructPattern(Node):
     """`Cancelled { reason }`, `Chunk { index: 2, .. }`."""
 
@@ -125,31 +109,26 @@ class StructPattern(Node):
     rest: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TuplePattern(Node):
     items: tuple[Pattern, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class RestPattern(Node):
     """`..` or `..rest`, in a list pattern only."""
 
     name: Ident | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ListPattern(Node):
     items: tuple[Pattern | RestPattern, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class OrPattern(Node):
     """`P | Q`: every alternative binds the same names."""
 
     alternatives: tuple[Pattern, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ErrorPattern(Node):
     pass
 
@@ -171,43 +150,36 @@ Pattern: TypeAlias = (
 # -- expressions ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class IntLit(Node):
     value: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class DecimalLit(Node):
     """`12.50`: the scale that was written is kept."""
 
     value: Decimal
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class DurationLit(Node):
     millis: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class DateLit(Node):
     """Days since 1970-01-01."""
 
     days: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TimeLit(Node):
     """Milliseconds since the epoch, UTC."""
 
     millis: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BoolLit(Node):
     value: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StringLit(Node):
     """Text and interpolated expressions in turn. Plain text is one str part; `""` has no parts.
 
@@ -220,40 +192,34 @@ class StringLit(Node):
 Literal: TypeAlias = IntLit | DecimalLit | DurationLit | DateLit | TimeLit | BoolLit | StringLit
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Name(Node):
     """A use of a lower- or upper-case name: a variable, function, module, variant or type."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ListExpr(Node):
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class MapExpr(Node):
     """`["a": 1]`; no entries is `[:]`."""
 
     entries: tuple[tuple[Expr, Expr], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TupleExpr(Node):
     """`(a, b)`; no items is `()`."""
 
     items: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ParenExpr(Node):
     """`(e)`: kept because the formatter keeps what is written."""
 
     inner: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FieldInit(Node):
     """`id: e`, or `id` alone, which takes the variable of that name (`value` is None)."""
 
@@ -261,7 +227,6 @@ class FieldInit(Node):
     value: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StructExpr(Node):
     """`Claim { ..old, cents: 3 }`. `path` is the dotted type name; `base` is what follows `..`."""
 
@@ -270,13 +235,11 @@ class StructExpr(Node):
     fields: tuple[FieldInit, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Arg(Node):
     name: Ident | None
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Call(Node):
     """`f(a, n: b)`; a method call has a `FieldExpr` as `fn`."""
 
@@ -284,7 +247,6 @@ class Call(Node):
     args: tuple[Arg, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FieldExpr(Node):
     """`x.f`, `module.fn`, `Type.fn`, `Enum.Variant`: `name` may be of either case."""
 
@@ -292,7 +254,6 @@ class FieldExpr(Node):
     name: Ident
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TupleIndexExpr(Node):
     """`t.0`"""
 
@@ -300,20 +261,17 @@ class TupleIndexExpr(Node):
     index: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class IndexExpr(Node):
     base: Expr
     index: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TryExpr(Node):
     """`e?`"""
 
     inner: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class UnaryExpr(Node):
     """`-e`, `!e`"""
 
@@ -321,7 +279,6 @@ class UnaryExpr(Node):
     operand: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BinaryExpr(Node):
     """`op` is one of `?? || && == != < <= > >= in not-in + - * / %`."""
 
@@ -331,20 +288,17 @@ class BinaryExpr(Node):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class RangeExpr(Node):
     low: Expr
     high: Expr
     inclusive: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LambdaParam(Node):
     pattern: Pattern
     type: TypeNode | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LambdaExpr(Node):
     """`fn(x) => e` has an expression, `fn(x) { … }` a block as `body`."""
 
@@ -353,7 +307,6 @@ class LambdaExpr(Node):
     body: Expr | Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Condition(Node):
     """What `if` and `while` test: `e`, or `let P = e && guard`.
 
@@ -365,14 +318,12 @@ class Condition(Node):
     guard: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class IfExpr(Node):
     condition: Condition
     then: Block
     otherwise: Block | IfExpr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class MatchArm(Node):
     """`case P | Q if guard: …`; the span starts at `case`."""
 
@@ -381,7 +332,6 @@ class MatchArm(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class MatchExpr(Node):
     """`head` covers `match` to the end of what is matched: what E0305 marks."""
 
@@ -390,7 +340,6 @@ class MatchExpr(Node):
     arms: tuple[MatchArm, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ReceiveCase(Node):
     """`let P = e`, or `e` alone (then `pattern` is None): receive, send, wait, join, cancelled."""
 
@@ -398,17 +347,14 @@ class ReceiveCase(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class AfterCase(Node):
     delay: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class AtCase(Node):
     time: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class WhenCase(Node):
     condition: Expr
 
@@ -416,7 +362,6 @@ class WhenCase(Node):
 WaitCase: TypeAlias = ReceiveCase | AfterCase | AtCase | WhenCase
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class WaitArm(Node):
     """`case …: …`; the case's span starts after `case` and ends before `if` or `:`."""
 
@@ -425,7 +370,6 @@ class WaitArm(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class WaitExpr(Node):
     """`head` covers the words `wait match`: what F0006 and F0016 mark."""
 
@@ -433,7 +377,6 @@ class WaitExpr(Node):
     arms: tuple[WaitArm, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ErrorExpr(Node):
     pass
 
@@ -471,14 +414,12 @@ Expr: TypeAlias = (
 # -- statements -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Block(Node):
     """`{ … }`, or the statements of an arm; as a value it is worth its last expression."""
 
     statements: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LetStmt(Node):
     """`let P: T = e else { … }`, `var x = e`."""
 
@@ -489,7 +430,6 @@ class LetStmt(Node):
     otherwise: Block | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class AssignStmt(Node):
     """`place op e`, `op` being `=`, `+=`, `-=`, `*=`, `/=` or `%=`."""
 
@@ -498,12 +438,10 @@ class AssignStmt(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ExprStmt(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class WhileStmt(Node):
     """`head` covers `while` to the end of the condition: what W0101 marks."""
 
@@ -512,7 +450,6 @@ class WhileStmt(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ForStmt(Node):
     head: Span
     pattern: Pattern
@@ -520,39 +457,32 @@ class ForStmt(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ReturnStmt(Node):
     value: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BreakStmt(Node):
     pass
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ContinueStmt(Node):
     pass
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class DeferStmt(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StageStmt(Node):
     name: Ident
     variables: tuple[Ident, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BecomeStmt(Node):
     stage: Ident
     args: tuple[Arg, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class GivenAnswer(Node):
     """One link of a `given`: `kind` is `value`, `fails` (a reason) or `never`."""
 
@@ -561,7 +491,6 @@ class GivenAnswer(Node):
     value: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class GivenStmt(Node):
     """`given http.post(url) after 5m => a then b`; `runs` takes a module's given back."""
 
@@ -571,7 +500,6 @@ class GivenStmt(Node):
     runs: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ErrorStmt(Node):
     pass
 
@@ -596,7 +524,6 @@ Stmt: TypeAlias = (
 # -- declarations -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TypeParam(Node):
     """`T: Ordered`; `bound` is None without one."""
 
@@ -604,7 +531,6 @@ class TypeParam(Node):
     bound: Ident | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ParamDecl(Node):
     """A parameter; `mutable` is the `var` of `var self`."""
 
@@ -614,7 +540,6 @@ class ParamDecl(Node):
     default: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ImportDecl(Node):
     """`import a.b`, `import a.b as c`, `import a.b.{X, y}`."""
 
@@ -624,7 +549,6 @@ class ImportDecl(Node):
     names: tuple[Ident, ...] | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ConstDecl(Node):
     doc: str
     public: bool
@@ -633,7 +557,6 @@ class ConstDecl(Node):
     value: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StructField(Node):
     """`kind: String as "content-type" = "x"`; `json_name` is what `as` says."""
 
@@ -644,7 +567,6 @@ class StructField(Node):
     default: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StructDecl(Node):
     doc: str
     public: bool
@@ -653,7 +575,6 @@ class StructDecl(Node):
     fields: tuple[StructField, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class VariantDecl(Node):
     """`params` is None for a unit variant."""
 
@@ -663,7 +584,6 @@ class VariantDecl(Node):
     json_name: str | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class EnumDecl(Node):
     doc: str
     public: bool
@@ -672,7 +592,6 @@ class EnumDecl(Node):
     variants: tuple[VariantDecl, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FnDecl(Node):
     """A function of a module or a flow. A `native` one (stdlib only) has no body.
 
@@ -691,12 +610,10 @@ class FnDecl(Node):
     owner: Ident | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class WithinClause(Node):
     limit: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TriesClause(Node):
     """`tries n | forever [for d] [else e]`; `count` is None for `forever`."""
 
@@ -705,30 +622,25 @@ class TriesClause(Node):
     otherwise: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BackoffClause(Node):
     first: Expr
     most: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class UndoClause(Node):
     """`undo release(it)`"""
 
     call: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class OnClause(Node):
     queue: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class BeatClause(Node):
     interval: Expr
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class LimitClause(Node):
     count: Expr
     per: Expr | None
@@ -739,7 +651,6 @@ StepClause: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StepDecl(Node):
     """A step; an `extern` one has no body. `clauses` are its own, before those of its group."""
 
@@ -753,7 +664,6 @@ class StepDecl(Node):
     body: Block | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class StepsGroup(Node):
     """`steps within 30s tries 20 { … }`"""
 
@@ -761,7 +671,6 @@ class StepsGroup(Node):
     steps: tuple[StepDecl, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ChannelDecl(Node):
     """`channel x: T answers R capacity n inside`."""
 
@@ -773,7 +682,6 @@ class ChannelDecl(Node):
     inside: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FieldDecl(Node):
     """`var votes: Map<String, Bool> = [:]` of a flow."""
 
@@ -783,7 +691,6 @@ class FieldDecl(Node):
     value: Expr | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ViewDecl(Node):
     doc: str
     name: Ident
@@ -791,12 +698,10 @@ class ViewDecl(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class RunDecl(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class MigrateDecl(Node):
     doc: str
     name: Ident
@@ -804,7 +709,6 @@ class MigrateDecl(Node):
     body: Block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class ErrorItem(Node):
     """Text at the level of declarations or members that could not be read."""
 
@@ -823,7 +727,6 @@ Member: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class FlowDecl(Node):
     doc: str
     public: bool
@@ -834,7 +737,6 @@ class FlowDecl(Node):
     members: tuple[Member, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class TestDecl(Node):
     """`test "a name" { … }`"""
 
@@ -857,27 +759,8 @@ Item: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Module(Node):
     """One file. `doc` is its `//!` text."""
 
     doc: str
     items: tuple[Item, ...]
-
-
-def children(node: Node) -> Iterator[Node]:
-    """The nodes directly below one, in the order of the source."""
-    for field in fields(node):
-        value = getattr(node, field.name)
-        if isinstance(value, Node):
-            yield value
-        elif isinstance(value, tuple) and not isinstance(value, Span):
-            yield from _within(value)
-
-
-def _within(values: tuple[object, ...]) -> Iterator[Node]:
-    for value in values:
-        if isinstance(value, Node):
-            yield value
-        elif isinstance(value, tuple) and not isinstance(value, Span):
-            yield from _within(value)

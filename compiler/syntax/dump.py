@@ -6,7 +6,6 @@ or empty is left out. A node that fits on a line stands on one.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from qoqi.compiler.source import Span
@@ -30,13 +29,13 @@ def _write(node: ast.Node, written: dict[int, str]) -> str:
     if isinstance(node, ast.Name):
         return f"(Name {node.name})"
     parts: list[str] = []
-    for field in fields(node):
-        value = getattr(node, field.name)
+    for name in ast.field_names(node):
+        value = getattr(node, name)
         if isinstance(value, Span) or value is None or value is False or value in ("", ()):
             continue
         if isinstance(value, ast.Node):
             text = written[id(value)]
-            plain = field.name in (
+            plain = name in (
                 "name",
                 "value",
                 "body",
@@ -46,11 +45,11 @@ def _write(node: ast.Node, written: dict[int, str]) -> str:
                 "left",
                 "right",
             )
-            parts.append(text if plain else f"{field.name}={text}")
+            parts.append(text if plain else f"{name}={text}")
         elif isinstance(value, tuple):
-            parts.append(f"{field.name}={_tuple(value, written)}")
+            parts.append(f"{name}={_tuple(value, written)}")
         else:
-            parts.append(f"{field.name}={value if field.name == 'op' else repr(value)}")
+            parts.append(f"{name}={value if name == 'op' else repr(value)}")
     return _group(f"({type(node).__name__}", parts, ")", " " if parts else "")
 
 

@@ -22,7 +22,7 @@ from itertools import accumulate
 
 from qoqi.compiler.syntax.print_spacing import CALLS
 from qoqi.compiler.syntax.print_words import ARMS, BLOCK, FIELDS, LIST, NAMES, TEXT, WHOLE, Words
-from qoqi.compiler.syntax.tokens import STRING
+from qoqi.compiler.syntax.tokens import STRING, STRING_START
 
 INDENT = 4
 
@@ -67,8 +67,9 @@ class Breaks:
     # -- what the source decides
 
     def kept_newlines(self) -> Iterable[int]:
+        """The words that a source breaks a line before, and the layout does too."""
         words = self.words
-        kinds, uses = words.kinds, words.uses
+        uses = words.uses
         closing = set(words.partner.values())
         for place in range(1, len(words)):
             if not words.newline[place] or words.inside_text[place] or place in closing:
@@ -82,7 +83,7 @@ class Breaks:
                 yield place - 1
             elif here in _AFTER:
                 yield place + 1
-            elif before in _AFTER and kinds[place - 1] in _AFTER:
+            elif before in _AFTER:
                 yield place
 
     def is_clause(self, place: int) -> bool:
@@ -157,8 +158,10 @@ class Breaks:
         form = words.form.get(place)
         if form is None or form in (TEXT, WHOLE) or words.inside_text[place]:
             return False
-        end = words.partner[place]
-        return end > place + (2 if words.kinds[place + 1] == STRING else 1)
+        inside = place + 1
+        if words.kinds[inside] in (STRING, STRING_START):
+            inside = words.partner.get(inside, inside) + 1
+        return words.partner[place] > inside
 
     def outer(self, start: int, end: int) -> list[int]:
         """The words of a range that stand in no bracket of it; of brackets the opening ones."""

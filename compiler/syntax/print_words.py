@@ -91,7 +91,7 @@ class Words:
 
 
 def read(text: str, tokens: Sequence[Token]) -> Words:
-    """The words of a text without syntax errors."""
+    """The words of a text without syntax errors; ValueError if its brackets do not pair up."""
     reader = _Reader(text, tokens)
     reader.run()
     return reader.words
@@ -146,7 +146,7 @@ class _Reader:
                 self.texts -= 1
                 self.close(kind, kind, text, start, end)
             elif kind in _CLOSERS:
-                imports = kind == "}" and self.words.form[top] == NAMES
+                imports = kind == "}" and self.words.form.get(top) == NAMES
                 self.close(kind, spacing.IMPORT_CLOSE if imports else kind, text, start, end)
             else:
                 use = uses.get(at) or spacing.use(kind, self.before)
@@ -171,6 +171,8 @@ class _Reader:
                     self.case = -1
                     self.starts_next = True
             at += 1
+        if self.open != [MODULE]:
+            raise ValueError("a bracket is not closed")
         self.gap(len(self.text), last=True)
 
     def end_of_text(self, at: int) -> int:
@@ -246,6 +248,8 @@ class _Reader:
     def close(self, kind: str, use: str, text: str, start: int, end: int) -> None:
         words = self.words
         top = self.open[-1]
+        if top == MODULE:
+            raise ValueError(f"nothing is open at {start}")
         self.starts_next = False
         words.partner[top] = len(words.kinds)
         self.open.pop()

@@ -44,9 +44,9 @@ from qoqi.compiler.syntax.tokens import LAMBDA
 
 WIDTH = 120
 
-# Words whose block is indented as the line they stand on, and by which a line that goes on is
-# indented twice, so that it is not taken for the block.
+# Words whose block is indented as the line that they stand on, not as the statement.
 _OWNERS = frozenset(["if", "match", "wait", LAMBDA])
+# What goes on behind these is indented twice, so that it is not taken for their block.
 _HEADERS = frozenset(["if", "while", "for", "match", "case"])
 _FIELD_ENDS = OPERAND_ENDS | {CLOSES_TYPES}
 
@@ -61,17 +61,21 @@ def format(parsed: Parsed, width: int = WIDTH) -> str:
         raise ValueError(f"{parsed.file.path} has syntax errors")
     words = read(parsed.file.text, parsed.tokens)
     text = _Printer(words, width).module()
-    lexed = lex(SourceFile(parsed.file.path, parsed.file.module, text))
-    again = read(text, lexed.tokens)
-    if lexed.diagnostics or not _same(words, again):
+    if not _is_text_of(words, SourceFile(parsed.file.path, parsed.file.module, text)):
         raise LayoutError(f"the layout of {parsed.file.path} would change the program")
     return text
 
 
-def _same(one: Words, other: Words) -> bool:
-    """Whether two texts are one program: words, statements and documentation."""
+def _is_text_of(one: Words, file: SourceFile) -> bool:
+    """Whether a text has these words, in the same statements, and as many comments."""
+    lexed = lex(file)
+    try:
+        other = read(file.text, lexed.tokens)
+    except ValueError:
+        return False
     return (
-        one.kinds == other.kinds
+        not lexed.diagnostics
+        and one.kinds == other.kinds
         and one.pieces == other.pieces
         and one.starts == other.starts
         and sum(map(len, one.before.values())) + len(one.after)

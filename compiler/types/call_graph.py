@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from qoqi.compiler.frozen import Frozen
 from qoqi.compiler.names.symbols import FlowSymbol, FnSymbol, LocalSymbol
 from qoqi.compiler.syntax import ast
 
@@ -64,8 +65,7 @@ TAKE_PURE = frozenset({"List.sortBy"})
 """Functions of the library that take pure functions as natives do, whatever they are made of."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Operation:
+class Operation(Frozen):
     """`node` is the call, or the step where it is used as a value."""
 
     kind: Kind
@@ -74,15 +74,13 @@ class Operation:
     module: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Edge:
+class Edge(Frozen):
     target: ast.Node
     node: ast.Node
     via: Via
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Handed:
+class Handed(Frozen):
     """A function value as an argument: what it is, or the parameter it came in by."""
 
     callee: FnSymbol
@@ -107,8 +105,7 @@ class Body:
     """Calls of builtins that are not the case of a `wait match`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Root:
+class Root(Frozen):
     body: Body
     place: Place
     name: str

@@ -13,7 +13,6 @@ its default as if it were written in the call: the default has the type the call
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from qoqi.compiler.diagnostics import Edit, Fix, Label
 from qoqi.compiler.names.symbols import (
@@ -555,7 +554,7 @@ def _default(
     declared = signature.params[index][1]
     if isinstance(declared, Param):
         end = Span(call.span.end, call.span.end)
-        copy = replace(value, span=end)
+        copy = ast.moved(value, end)
         body.u.unify(mapping[declared], body.infer(copy, mapping[declared]))
         return Given(copy)
     return Default(value, _module_of(symbol))

@@ -14,15 +14,28 @@ facts for every function that it can reach, and a program that uses ten function
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from qoqi import stdlib
 from qoqi.compiler.diagnostics import Diagnostic, sort
 from qoqi.compiler.names.imports import follow
 from qoqi.compiler.names.resolver import collect
-from qoqi.compiler.names.symbols import ConstSymbol, FlowSymbol, FnSymbol, Symbol
+from qoqi.compiler.names.symbols import (
+    BuiltinTypeSymbol,
+    ChannelSymbol,
+    ConstSymbol,
+    FlowSlotSymbol,
+    FlowSymbol,
+    FnSymbol,
+    LocalSymbol,
+    ModuleSymbol,
+    Symbol,
+    VariantSymbol,
+    ViewSymbol,
+)
 from qoqi.compiler.syntax.parser import Parsed, parse
 from qoqi.compiler.types.context import Program
 from qoqi.compiler.types.declarations import (
@@ -76,16 +89,30 @@ def check(
     modules: Mapping[str, Parsed], packages: Mapping[str, str] | None = None
 ) -> tuple[Checked, list[Diagnostic]]:
     """The facts of a package, and what is wrong with its names and types."""
+    program = check_program(modules, packages or {})
+    return summary(program, modules), sort(program.diagnostics)
+
+
+def check_program(
+    modules: Mapping[str, Parsed], packages: Mapping[str, str], before: Program | None = None
+) -> Program:
+    """A program with these modules checked, and what was found in them.
+
+    With the program `before`, only these modules are checked, and take the place of those of the
+    same name. All others stay as they were, and what they know of these is what it was then.
+    """
     library = standard_library()
-    program = _fork(library.program)
-    own = _declare(program, modules, packages or {})
-    for name in own:
+    program = _fork(library.program) if before is None else _without(before, set(modules))
+    for name in _declare(program, modules, packages):
         check_module(program, program.scopes[name])
     _check_reached(program, library)
-    flows = tuple(
-        flow for name in own for flow in (f.symbol for f in program.scopes[name].flows.values())
-    )
-    checked = Checked(
+    return program
+
+
+def summary(program: Program, names: Iterable[str]) -> Checked:
+    """What the checker hands on; `names` are the modules whose flows are listed."""
+    flows = tuple(flow.symbol for name in sorted(names) for flow in program.scopes[name].flows.values())
+    return Checked(
         modules={name: scope.tree for name, scope in program.scopes.items()},
         facts=program.facts,
         signatures=program.signatures,
@@ -97,7 +124,6 @@ def check(
         flows=flows,
         listens=frozenset(flow.qualified for flow in flows if _hears(program, flow)),
     )
-    return checked, sort(program.diagnostics)
 
 
 def check_library() -> list[Diagnostic]:
@@ -126,6 +152,50 @@ def _fork(base: Program) -> Program:
         variants=dict(base.variants),
         constants=constant_type,
     )
+
+
+def _without(before: Program, names: set[str]) -> Program:
+    """A copy of a program, without what it knows of some modules."""
+    program = _fork(before)
+    program.calls = dict(before.calls)
+    program.hearing = {symbol for symbol in before.hearing if module_of(symbol) not in names}
+    program.stages = {
+        key: found for key, found in before.stages.items() if key[0].module not in names
+    }
+    tables: tuple[dict[Any, Any], ...] = (
+        program.signatures,
+        program.declared,
+        program.params,
+        program.calls,
+        program.answers,
+        program.struct_fields,
+    )
+    for table in tables:
+        for symbol in [each for each in table if module_of(each) in names]:
+            del table[symbol]
+    for name in [n for n, struct in program.structs.items() if struct.module in names]:
+        del program.structs[name]
+    for name in [n for n, enum in program.enums.items() if enum.module in names]:
+        del program.enums[name]
+        del program.variants[name]
+    for name in [n for n, flow in program.flows.items() if flow.module in names]:
+        del program.flows[name]
+    return program
+
+
+def module_of(symbol: Symbol) -> str | None:
+    """The module that declares a symbol; None for what no module does."""
+    match symbol:
+        case VariantSymbol(enum=enum):
+            return enum.module
+        case FlowSlotSymbol(flow=flow) | ChannelSymbol(flow=flow) | ViewSymbol(flow=flow):
+            return flow.module
+        case ModuleSymbol(name=name):
+            return name
+        case LocalSymbol() | BuiltinTypeSymbol():
+            return None
+        case _:
+            return symbol.module
 
 
 def _declare(

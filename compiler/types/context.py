@@ -83,6 +83,7 @@ class Program:
     `bodies` are the library functions whose bodies the program needs facts of; `params` the type
     parameters of structs and enums; `variants` an enum's by name; `stages` the types of a flow's
     stage variables; `calls` who calls whom, and `hearing` who has a case for `flow.cancelled()`.
+    `rules` are those of bodies where they are not the usual ones: an editor listens in.
     """
 
     scopes: dict[str, ModuleScope] = field(default_factory=dict)
@@ -103,6 +104,7 @@ class Program:
     under_way: list[Symbol] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     constants: Callable[[Program, Symbol], Type] | None = None
+    rules: Rules | None = None
 
     def prelude(self) -> ModuleScope | None:
         return self.scopes.get(PRELUDE)

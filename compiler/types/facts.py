@@ -113,9 +113,7 @@ class BuiltinTarget:
     type: Type | None = None
 
 
-Target: TypeAlias = (
-    FnTarget | StepTarget | VariantTarget | ViewTarget | ValueTarget | BuiltinTarget
-)
+Target: TypeAlias = FnTarget | StepTarget | VariantTarget | ViewTarget | ValueTarget | BuiltinTarget
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def new_body(
         program,
         scope,
         program.facts[scope.name],
-        RULES,
+        program.rules or RULES,
         flow,
         type_params or {},
         tools,

@@ -14,15 +14,17 @@ from qoqi.runtime.model import InstanceRow, LedgerRow, VersionRow
 from qoqi.runtime.programs import NoVersion, Programs
 from qoqi.runtime.store.protocol import Life
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, FlowSlot
+from qoqi.vm.effects import Operation
 from qoqi.vm.failure import FlowError
 from qoqi.vm.frames import Machine
 from qoqi.vm.frozen import SnapshotError
 from qoqi.vm.host import WORDS, Attempt
+from qoqi.vm.interpreter import call
 from qoqi.vm.jsonform import parse_json, to_json, type_text
 from qoqi.vm.keys import RUN
 from qoqi.vm.program import Program
 from qoqi.vm.snapshot import thaw
-from qoqi.vm.values import UNSET, Closure, RequestValue, TaskValue
+from qoqi.vm.values import UNSET, Closure, RequestValue, TaskValue, Time
 
 
 def data(text: str | None) -> object:
@@ -53,7 +55,7 @@ def _reason(cancel: str | None) -> str | None:
     return str(raw["reason"]) if isinstance(raw, dict) and "reason" in raw else cancel
 
 
-def instance(row: InstanceRow) -> wire.InstanceView:
+def instance(row: InstanceRow, holds: tuple[str, ...] = ()) -> wire.InstanceView:
     return wire.InstanceView(
         name=row.id,
         birth=row.birth,
@@ -70,6 +72,7 @@ def instance(row: InstanceRow) -> wire.InstanceView:
         error_code=row.error_code,
         cancel=_reason(row.cancel),
         held_by=row.lease_owner,
+        holds=holds,
     )
 
 
@@ -142,6 +145,19 @@ async def life(
         ledger=ledger(found.ledger),
         note=note,
     )
+
+
+def look(program: Program, state: str, name: str, now: int) -> object:
+    """What a view gives; KeyError if there is none, FlowError for its mistake."""
+    view = {one.name: one for one in program.chunk.views}[name]
+    machine = thaw(state, program)
+
+    def answer(asked: Operation) -> object:
+        if asked.name != "time.now":
+            raise FlowError("R0001", f"a view cannot use {asked.name}")
+        return Time(now)
+
+    return to_json(call(program, view.function, (), machine.flow_slots, answer))
 
 
 def _attempt(one: Attempt) -> wire.AttemptItem:
@@ -246,6 +262,7 @@ def flow(
             )
             for step in chunk.steps
         ),
+        views=tuple(wire.FieldView(one.name, type_text(one.result, types)) for one in chunk.views),
         versions=tuple(version(row) for row in versions),
         standing=tuple(
             wire.StandingItem(hash, stage, count)

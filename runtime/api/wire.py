@@ -39,6 +39,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "no_instance": (404, "no instance has this name, or not under this birth"),
     "no_channel": (404, "the instance's flow has no channel of this name that takes messages"),
     "no_flow": (404, "no version of this flow is deployed"),
+    "no_view": (404, "the instance's flow has no view of this name"),
     "no_version": (404, "no version has this hash"),
     "no_token": (404, "no token has this name"),
     "not_a_call": (405, "the path exists, but not with this method"),
@@ -55,7 +56,9 @@ ERRORS: dict[str, tuple[int, str]] = {
     "ended": (410, "the instance has ended"),
     "too_large": (413, "the body or value is larger than allowed"),
     "misfit": (422, "a value does not fit the type it was sent to; the message has its path"),
+    "view_failed": (422, "the view made a mistake on the instance's present state"),
     "bad_bytecode": (422, "the bytecode is damaged, lies, or is not what its hash says"),
+    "too_many": (429, "the daemon serves as many streams of events as it can; try again later"),
     "internal": (500, "a mistake in the daemon; its log has the details"),
     "database_busy": (503, "the database did not answer in time; nothing was written; try again"),
 }
@@ -151,7 +154,10 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class InstanceView:
-    """An instance as lists show it; times in ms, `cancel` the reason of a pending one."""
+    """An instance as lists show it; times in ms, `cancel` the reason of a pending one.
+
+    `holds` are the living ancestors, the parent first, that a stopped one keeps from ending.
+    """
 
     name: str
     birth: str
@@ -168,6 +174,7 @@ class InstanceView:
     error_code: str | None
     cancel: str | None
     held_by: str | None
+    holds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +195,27 @@ class StartAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SendAnswer:
-    """`outcome` is `delivered`, or `already` for a key that was used before."""
+    """`outcome` is `delivered`, or `already` for a key that was used before.
+
+    `answered` says that the message has its answer, which is `answer`.
+    """
 
     outcome: str
     instance: InstanceView
+    answered: bool
+    answer: object
+
+
+@dataclass(frozen=True, slots=True)
+class ViewAnswer:
+    """What a view gives now, of the state as it was written last."""
+
+    view: str
+    value: object
+
+
+class EventStream:
+    """Server-sent events, each a row of the ledger: its number, its kind, a LedgerItem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +404,7 @@ class FlowView:
     channels: tuple[ChannelView, ...]
     stages: tuple[StageView, ...]
     steps: tuple[StepView, ...]
+    views: tuple[FieldView, ...]
     versions: tuple[VersionView, ...]
     standing: tuple[StandingItem, ...]
 

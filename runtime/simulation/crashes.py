@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from qoqi.runtime.model import ENDED, Status
 from qoqi.runtime.simulation.world import Crash, Leaving, Simulation
@@ -25,19 +25,31 @@ class Broken(AssertionError):
 
 
 class CrashingStore:
-    """A store that dies before or after its n-th write; everything else passes through."""
+    """A store that dies before or after its n-th write; everything else passes through.
 
-    def __init__(self, store: Store, crash_at: int = 0, after: bool = False) -> None:
+    With `every`, also at each so many writes after that: one run dies at many points.
+    """
+
+    def __init__(
+        self, store: Store, crash_at: int = 0, after: bool = False, every: int = 0
+    ) -> None:
         self._store = store
         self._crash_at = crash_at
         self._after = after
+        self._every = every
         self.calls = 0
 
     def point(self) -> None:
         """One more place to die at."""
-        self.calls += 1
-        if self.calls == self._crash_at:
+        if self._dies():
             raise Crash
+
+    def _dies(self) -> bool:
+        self.calls += 1
+        beyond = self.calls - self._crash_at
+        if not self._crash_at or beyond < 0:
+            return False
+        return beyond == 0 or bool(self._every and beyond % self._every == 0)
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
@@ -45,8 +57,7 @@ class CrashingStore:
             return method
 
         def call(*args: object, **named: object) -> object:
-            self.calls += 1
-            dies = self.calls == self._crash_at
+            dies = self._dies()
             if dies and not self._after:
                 raise Crash
             result = method(*args, **named)
@@ -84,9 +95,7 @@ def equal(whole: Outcome, now: Outcome) -> bool:
     return whole == now
 
 
-def every_crash(
-    make: Make, fresh: Callable[[], Store], play: Play, same: Same = equal
-) -> Report:
+def every_crash(make: Make, fresh: Callable[[], Store], play: Play, same: Same = equal) -> Report:
     """Runs the scenario with a crash at every point and checks all that must hold.
 
     `same(whole, now)` compares the outcomes; a scenario that cancels in the middle of a step may
@@ -113,7 +122,7 @@ def _one(
     same: Same,
 ) -> tuple[Outcome, int]:
     crashing = CrashingStore(store, crash_at, after)
-    simulation = make(crashing)
+    simulation = make(cast(Store, crashing))
     simulation.outside = store
     point = f"call {crash_at}, {'after' if after else 'before'}" if crash_at else "no crash"
     watch = _Watch(store, point)
@@ -166,7 +175,7 @@ def _outcome(store: Store, simulation: Simulation) -> Outcome:
 
 
 def _first_departures(left: list[Leaving]) -> dict[str, Leaving]:
-    """By key, in the order in which each left first: a crash may have kept attempt 1 from leaving."""
+    """By key, as each left first: a crash may have kept attempt 1 from leaving."""
     first: dict[str, Leaving] = {}
     for step in left:
         first.setdefault(step.key, step)
@@ -209,19 +218,16 @@ def _check_attempts(where: str, attempts: Any) -> None:
 
 
 def _check_undos(where: str, left: list[Leaving]) -> None:
-    numbers = [
-        int(key.rpartition("#")[2]) for key in _first_departures(left) if ":undo#" in key
-    ]
+    numbers = [int(key.rpartition("#")[2]) for key in _first_departures(left) if ":undo#" in key]
     if numbers != sorted(numbers, reverse=True):
         raise Broken(f"{where}: undos ran in the order {numbers}")
 
 
 def _check_departures(point: str, left: list[Leaving]) -> None:
-    """A step that was not given up leaves once: a second attempt comes only past the first's limit."""
+    """A Settled step does not leave again before the limit of its attempt is past."""
     by_key: dict[str, Leaving] = {}
     for step in left:
         before = by_key.get(step.key)
         if before is not None and step.settled and step.at < before.until:
             raise Broken(f"{point}: {step.key} is Settled and left again before its limit")
         by_key[step.key] = step
-

@@ -15,7 +15,7 @@ import random
 import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qoqi.runtime.model import InstanceRow, Settings
@@ -29,11 +29,14 @@ from qoqi.runtime.store.protocol import (
     Woken,
 )
 from qoqi.vm import turn
+from qoqi.vm.bytecode.chunk import FOREVER, StepDef
+from qoqi.vm.failure import FlowError
 from qoqi.vm.host import (
     LOST,
     RETRY,
     WORDS,
     Attempt,
+    BadStart,
     Cancel,
     CancelTold,
     EndedInstance,
@@ -155,10 +158,14 @@ class SimDaemon:
             store.give_up(ended.key, ended.attempt, ended.result, delay, now)
         else:
             put = PutResult(ended.key, ended.attempt, ended.result, ended.failure, ended.undo)
-            row, _ = store.put_result(put, now)
-            if ended.result not in WORDS and (row is None or row.result != ended.result):
-                store.late(ended.key, ended.attempt, ended.result, now)
+            self.put_alone(put)
         self.world.tell(body.instance, Told())
+
+    def put_alone(self, put: PutResult) -> None:
+        store, now = self.world.store, self.world.now
+        row, _ = store.put_result(put, now)
+        if put.result not in WORDS and (row is None or row.result != put.result):
+            store.late(put.key, put.attempt, put.result, now)
 
     def _go_on(self) -> bool:
         ready = [id for id, held in self.held.items() if held.host.has_news()]
@@ -272,6 +279,10 @@ class SimHost:
     async def late(self, key: str, attempt: int, result: str) -> None:
         self.world.store.late(key, attempt, result, self.world.now)
 
+    async def put_alone(self, put: PutResult) -> None:
+        self.daemon.put_alone(put)
+        self.world.tell(self.id, Told())
+
     async def leave(self, step: LeavingStep) -> None:
         world = self.world
         program = world.program(step.version)
@@ -324,6 +335,10 @@ class SimHost:
     async def children(self) -> tuple[tuple[str, str], ...]:
         return self.world.store.children(self.id)
 
+    async def in_use(self, step: str, per: int) -> int:
+        store, now = self.world.store, self.world.now
+        return store.begun(step, now - per) if per else store.under_way(step, now)
+
     async def find(self, flow: str, name: str) -> str | None:
         row = self.world.store.instance(name)
         return row.birth if row is not None and row.flow == flow else None
@@ -335,7 +350,18 @@ class SimHost:
         return self.world.store.answer(seq)
 
     async def newest(self, flow: str) -> str | None:
+        if (flow, self.version) in self.world.store.pins():
+            return None
         return self.world.newest.get(flow)
+
+    async def lineage(self, old: str, new: str) -> tuple[str, ...]:
+        return self.world.lineage(old, new)
+
+
+def _counts(step: StepDef) -> bool:
+    """Whether it shows how many attempts of a step there were, or when each began."""
+    limited = step.tries not in (0, FOREVER) or step.tries_for or step.backoff_most or step.limits
+    return step.settled or bool(limited)
 
 
 def _present(row: Attempt | None) -> Attempt:
@@ -363,14 +389,15 @@ class Simulation:
         self.outside = store  # as people reach it
         self.programs = programs
         self.newest = newest
+        self.previous: dict[str, str | None] = {}
         self.answer = answer
         self.settings = settings or Settings(wave=0)
         self.now = now
         self.chance = random.Random(seed)
         self.order = 0
         self.left: list[Leaving] = []
-        self.void: set[tuple[str, int]] = set()
-        self.void_settled = False
+        self.void: set[tuple[str, int]] = set()  # attempts (key, number) that a crash gave up
+        self.crash_shows = False  # whether one was of a step whose end a crash may change
         self.on_leave: Callable[[], None] = lambda: None
         self.at_once = at_once  # a daemon that died is known to be dead (runtime, recovery)
         self.deaths = 0
@@ -397,19 +424,49 @@ class Simulation:
             self.outside.abandon(self.now, queued=True)
 
     def _make_void(self) -> None:
-        for step in self.left:
-            row = self.outside.attempt(step.key)
-            if row is not None and row.attempt == step.attempt and row.result is None:
-                self.void.add((step.key, step.attempt))
-                self.void_settled = self.void_settled or step.settled
+        """Notes the attempts under way: whoever knows that the daemon died gives them up.
+
+        A crash shows where attempts count: a Settled step's answer is Unknown then, one of so many
+        tries is used up, a delay that doubles is longer.
+        """
+        for row in self.rows():
+            life = self.outside.life(row.id)
+            assert life is not None
+            under_way = [one for one in life.attempts if one.result is None and one.step]
+            if not under_way:
+                continue
+            steps = {step.name: step for step in self.program(row.version).chunk.steps}
+            for attempt in under_way:
+                self.void.add((attempt.key, attempt.attempt))
+                step = steps.get(attempt.step)
+                self.crash_shows = self.crash_shows or step is None or _counts(step)
 
     @property
     def limits(self) -> Limits:
         s = self.settings
-        return Limits(s.tries, s.retry, s.far, s.wave, s.slice, s.state_note, s.state_limit)
+        return Limits(
+            s.tries, s.retry, s.far, s.wave, s.slice, s.state_note, s.state_limit, s.value_limit
+        )
 
     def program(self, hash: str) -> Program:
         return self.programs[hash]
+
+    def deploy(self, flow: str, hash: str, program: Program) -> None:
+        """A newer version of a flow, from now on: instances move to it at their next stage."""
+        self.programs[hash] = program
+        self.previous[hash] = self.newest.get(flow)
+        self.newest[flow] = hash
+
+    def lineage(self, old: str, new: str) -> tuple[str, ...]:
+        """The versions after `old` up to `new`, oldest first; empty if there is no way."""
+        path: list[str] = []
+        hash: str | None = new
+        while hash != old:
+            if hash is None:
+                return ()
+            path.append(hash)
+            hash = self.previous.get(hash)
+        return tuple(reversed(path))
 
     def taken_up(self, taken: Taken) -> TakenUp:
         row = taken.row
@@ -425,6 +482,8 @@ class Simulation:
             taken.attempts,
             taken.messages,
             self.settings.keep,
+            row.stopped_state,
+            row.stopped_by is not None,
         )
 
     def leaves(self, leaving: Leaving) -> None:
@@ -520,7 +579,10 @@ class Simulation:
         program = self.programs[self.newest[new.flow]]
         raw = parse_json(new.args)
         assert isinstance(raw, list)
-        return self.first_row(new.id, new.flow, positional(program, raw), new.parent)
+        try:
+            return self.first_row(new.id, new.flow, positional(program, raw), new.parent)
+        except FlowError as misfit:
+            raise BadStart(new.key, misfit.code, f"{new.flow}: {misfit.message}") from None
 
     def send(self, id: str, channel: str, value: object, key: str | None = None) -> str:
         sent = self.outside.send(id, channel, key, json_text(to_json(value)), None, self.now)
@@ -554,9 +616,22 @@ class Simulation:
         return self.outside.instances(Filter(limit=10_000))
 
     def departures(self) -> list[Leaving]:
-        """What left, in order, without what a crash made void: a step under way when its daemon
-        died and that left again as its next attempt."""
-        return [step for step in self.left if (step.key, step.attempt) not in self.void]
+        """What left, in order, as if no daemon had died.
+
+        A step that left again because its daemon died stands once: where, when and as the attempt
+        as which it left first.
+        """
+        shown: list[Leaving] = []
+        places: dict[str, int] = {}
+        for step in self.left:
+            place = places.pop(step.key, None)
+            if place is None:
+                place = len(shown)
+                before = sum((step.key, n) in self.void for n in range(1, step.attempt))
+                shown.append(replace(step, attempt=step.attempt - before) if before else step)
+            if (step.key, step.attempt) in self.void:
+                places[step.key] = place
+        return shown
 
     def row(self, id: str) -> InstanceRow:
         row = self.outside.instance(id)

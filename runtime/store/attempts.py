@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from qoqi.runtime.store import sql
@@ -114,7 +114,17 @@ def begun(db: Database, step: str, since: int) -> int:
 
 
 def mark_for_resume(db: Database, id: str, birth: str) -> list[dict[str, object]]:
-    """Makes way for new attempts, whose numbers go on; nothing is deleted. Gives what was marked.
+    """Makes way for new attempts, whose numbers go on; nothing is deleted. Gives what was marked."""
+    marked: list[dict[str, object]] = []
+    for found, word in marks(of_instance(db, id, birth)):
+        place: dict[str, object] = {"key": found.key, "attempt": found.attempt}
+        db.run(sql.MARK, {**place, "word": word})
+        marked.append({**place, "result": found.result})
+    return marked
+
+
+def marks(attempts: Iterable[Attempt]) -> list[tuple[Attempt, str]]:
+    """The attempts whose results a resume changes, each with its new word.
 
     What was given up, or failed in a step that may run again, is `spent`: it reads as nothing kept
     and is no try. So is an undo that answered Err or Unknown: a person has looked, and it runs
@@ -122,20 +132,19 @@ def mark_for_resume(db: Database, id: str, birth: str) -> list[dict[str, object]
     given Unknown. A given-up attempt in whose place `else` was given has been answered, and stays.
     """
     by_key: dict[str, list[Attempt]] = {}
-    for found in of_instance(db, id, birth):
+    for found in attempts:
         by_key.setdefault(found.key, []).append(found)
-    marked: list[dict[str, object]] = []
-    for key, tries in by_key.items():
+    changed: list[tuple[Attempt, str]] = []
+    for tries in by_key.values():
         word = _mark(tries[-1])
         if word is None:
             continue
-        for found in tries:
-            if found is not tries[-1] and (found.result not in WORDS or found.result == SPENT):
-                continue
-            place: dict[str, object] = {"key": key, "attempt": found.attempt}
-            db.run(sql.MARK, {**place, "word": word})
-            marked.append({**place, "result": found.result})
-    return marked
+        changed += [
+            (found, word)
+            for found in tries
+            if found is tries[-1] or (found.result in WORDS and found.result != SPENT)
+        ]
+    return changed
 
 
 def _mark(last: Attempt) -> str | None:

@@ -101,6 +101,16 @@ class Database(Protocol):
 
     def rollback(self) -> None: ...
 
+    def savepoints(self, on: bool) -> None:
+        """Off: a transaction inside another one makes no savepoint. One of them that fails after
+        it has written cannot be undone alone, and leaves the whole `spoiled`."""
+        ...
+
+    @property
+    def spoiled(self) -> bool:
+        """What is open holds writes of a part that failed: it may only be rolled back."""
+        ...
+
     @property
     def open(self) -> bool:
         """Whether a transaction is open: an error such as a full disk may end it from below."""

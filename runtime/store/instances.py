@@ -51,30 +51,67 @@ def instance_of(row: Row) -> InstanceRow:
 
 
 def create(db: Database, request: StartRequest, now: int) -> StartOutcome:
-    taken = living_name(db, request.id, now)
+    taken = insert(db, request, now, "create")
     if taken is not None:
         return StartOutcome(False, taken)
-    insert(db, request, now, "create")
-    row = instance(db, request.id)
-    assert row is not None
+    row = InstanceRow(
+        request.id,
+        request.birth,
+        request.flow,
+        request.version,
+        request.parent,
+        Status.WAITING,
+        Phase.RUN,
+        now,
+        None,
+        0,
+        request.state,
+        request.state,
+        request.args,
+        created=now,
+    )
     return StartOutcome(True, row)
 
 
-def living_name(db: Database, id: str, now: int) -> InstanceRow | None:
-    """The instance of that name, unless it may be swept: then it is, and the name is free."""
-    row = instance(db, id)
-    if row is None or (row.status in ENDED and upkeep.sweep_name(db, id, now)):
-        return None
-    return row
-
-
-def insert(db: Database, request: StartRequest, now: int, by: str) -> None:
+def insert(db: Database, request: StartRequest, now: int, by: str) -> InstanceRow | None:
+    """None, or the instance that has the name; one that may be swept makes way for it."""
     allow(by, None, None, Status.WAITING, Phase.RUN)
+    if not _insert(db, request, now):
+        taken = instance(db, request.id)
+        if taken is not None and not (
+            taken.status in ENDED and upkeep.sweep_name(db, request.id, now)
+        ):
+            return taken
+        _insert(db, request, now)
     id = request.id
-    db.run(
+    if request.channels:
+        db.many(
+            sql.NEW_CHANNEL,
+            [
+                {
+                    "instance": id,
+                    "channel": number,
+                    "name": name,
+                    "capacity": capacity,
+                    "inside": 0,
+                    "closed": 0,
+                    "private": int(private),
+                }
+                for number, name, capacity, private in request.channels
+            ],
+        )
+    waits.first(db, id, now)
+    detail: dict[str, object] = {"flow": request.flow, "version": request.version}
+    note(db, id, now, "started", detail, request.parent)
+    return None
+
+
+def _insert(db: Database, request: StartRequest, now: int) -> bool:
+    """The row alone; false if the name is taken."""
+    written = db.run(
         sql.NEW_INSTANCE,
         {
-            "id": id,
+            "id": request.id,
             "birth": request.birth,
             "flow": request.flow,
             "version": request.version,
@@ -90,24 +127,7 @@ def insert(db: Database, request: StartRequest, now: int, by: str) -> None:
             "wake_at": now,
         },
     )
-    db.many(
-        sql.NEW_CHANNEL,
-        [
-            {
-                "instance": id,
-                "channel": number,
-                "name": name,
-                "capacity": capacity,
-                "inside": 0,
-                "closed": 0,
-                "private": int(private),
-            }
-            for number, name, capacity, private in request.channels
-        ],
-    )
-    waits.only_after(db, id, now)
-    detail: dict[str, object] = {"flow": request.flow, "version": request.version}
-    note(db, id, now, "started", detail, request.parent)
+    return bool(written)
 
 
 # -- leases ------------------------------------------------------------------------------------
@@ -123,7 +143,8 @@ def next_wake(db: Database, now: int) -> int | None:
 
 
 def lease(db: Database, id: str, me: str, now: int, until: int) -> Taken | None:
-    before = head(db, id)
+    found = db.one(sql.LOCKED_INSTANCE, {"id": id})
+    before = None if found is None else instance_of(found)
     if before is None or not _may_be_taken(before, now):
         return None
     allow("lease", before.status, before.phase, Status.RUNNING, before.phase)
@@ -144,19 +165,17 @@ def lease(db: Database, id: str, me: str, now: int, until: int) -> Taken | None:
     )
     if lapsed_of is not None:
         note(db, id, now, "taken over", {"from": lapsed_of}, me)
-    row = instance(db, id)
-    assert row is not None
     cancel = read_cancel(before.cancel) if before.phase == Phase.RUN else None
     return Taken(
-        replace(row, takings=before.takings),
+        replace(before, status=Status.RUNNING, since=now, lease_owner=me, lease_until=until),
         attempts.of_instance(db, id, before.birth),
         messages.untaken(db, id),
         cancel,
     )
 
 
-def _may_be_taken(row: Head, now: int) -> bool:
-    if row.paused or row.ended:
+def _may_be_taken(row: InstanceRow, now: int) -> bool:
+    if row.paused or row.status in ENDED:
         return False
     if row.lease_owner is not None:
         return row.lease_until is not None and row.lease_until <= now
@@ -392,6 +411,11 @@ def ledger(db: Database, id: str | None, after: int, limit: int) -> tuple[Ledger
     statement = sql.LEDGER if id is None else sql.LEDGER_OF
     rows = db.all(statement, {"id": id, "after": after, "limit": limit})
     return tuple(LedgerRow(*row) for row in rows)
+
+
+def last_change(db: Database) -> int:
+    row = db.one(sql.LAST_CHANGE, {})
+    return 0 if row is None else row[0]
 
 
 def counts(db: Database) -> dict[str, int]:

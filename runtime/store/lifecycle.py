@@ -17,6 +17,7 @@ from qoqi.runtime.model import ALLOWED, ENDED, Phase, Status
 from qoqi.runtime.store import sql
 from qoqi.runtime.store.dialect import Database, Row
 from qoqi.vm.host import Cancel
+from qoqi.vm.jsonform import json_text
 
 
 class NotAllowed(Exception):
@@ -108,8 +109,11 @@ def tell_waiters(
 ) -> list[tuple[str, str | None]]:
     """An instance has ended: its own waits go, and whoever waits for it goes on."""
     of = {"id": id, "birth": birth}
-    db.run(sql.DELETE_WAITS, of)
-    db.run(sql.DELETE_MEMBERS, of)
+    if db.run(sql.DELETE_WAITS, of):
+        db.run(sql.DELETE_MEMBERS, of)
+    watched = db.one(sql.WATCHED, of)
+    if watched is not None and not watched[0]:
+        return []
     db.run(sql.TAKE_OFF, of)
     waiters = db.all(sql.WAITERS, {**of, "failed": int(failed)})
     for (seq,) in db.all(sql.ASKING, of):
@@ -142,8 +146,7 @@ def cancel_children(
 # -- cancellations and the ledger as text ------------------------------------------------------
 
 
-# One encoder for all: json.dumps would make a new one for each text that is not its default.
-to_text = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+to_text = json_text
 
 
 def cancel_text(cancel: Cancel) -> str:

@@ -1,9 +1,10 @@
 """`save`: one transaction for an instance's row and all that goes with it.
 
-It is refused once the lease is over, or if an answer it carries came too late. In the usual save
-(a step's answer, the next step) it is six statements: the row is locked and read, the answer put,
-the attempt inserted, the waits read, the row written, the ledger added to; anything else costs only
-those who have it.
+It is refused once the lease is over, or if an answer it carries came too late. The usual save (a
+step's answer, the next step) is four statements: the row is written where it is still held and
+nothing was asked of it, the answer put, the attempt inserted, the ledger added to. Where something
+was asked, or the save changes more than the state (`Save.again`), the row is read first, and its
+waits compared; anything else costs only those who have it.
 
 New attempts are inserted only if they may leave: not while a cancellation is pending that the flow
 does not wait for, and not while the instance is paused. So an attempt's row always means that it
@@ -14,13 +15,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from qoqi.runtime.model import ENDED, Phase, Status
 from qoqi.runtime.store import messages, sql, waits
 from qoqi.runtime.store.attempts import key_range
 from qoqi.runtime.store.dialect import Database
-from qoqi.runtime.store.instances import insert, living_name
+from qoqi.runtime.store.instances import insert
 from qoqi.runtime.store.lifecycle import (
     Head,
     NotAllowed,
@@ -50,10 +52,16 @@ from qoqi.vm.host import (
 
 _Owners = list[tuple[str, str | None]]
 
+_LEFT, _STAYED, _NOBODY = Saved(), Saved(may_leave=False), Woken()
+
 
 def save(
     db: Database, id: str, me: str, save: Save, starts: Sequence[StartRequest], now: int
 ) -> tuple[Saved, Woken]:
+    if save.again and db.run(
+        sql.SAVE_AGAIN, {"state": save.state, "id": id, "me": me, "now": now}
+    ):
+        return _write(db, id, me, save, starts, now)
     before = head(db, id)
     if before is None or before.lease_owner != me or (before.lease_until or 0) <= now:
         raise LeaseLost(id)
@@ -65,19 +73,10 @@ def save(
     ended = save.status in ENDED
     seen, pending = _cancellation(before, save, ended)
     may_leave = not before.paused and (pending is None or (save.listens and not pending.now))
-    ledger = _write_answers(db, id, save, now)
-    if save.attempts and may_leave:
-        _insert_attempts(db, id, me, save.attempts, now)
+    saved, told = _write(db, id, me, save, starts, now, may_leave)
     if save.drop_before is not None:
         db.run(sql.DROP_BEFORE, {**key_range(id, before.birth), "before": save.drop_before})
-    _write_channels(db, id, save)
-    woken: _Owners = []
-    _write_messages(db, id, save, now, woken)
-    started = tuple(
-        _start(db, id, new, request, now, woken)
-        for new, request in zip(save.starts, starts, strict=True)
-    )
-    sent = tuple(_send(db, id, message, now, woken) for message in save.sends)
+    woken: _Owners = list(told.owners)
     if not ended:
         waits.stand(db, id, save.waits)
     if save.enter_finish is not None:
@@ -92,16 +91,39 @@ def save(
     change(db, id, changes)
     if ended:
         woken += tell_waiters(db, id, before.birth, save.status == Status.FAILED, now)
-    ledger += [ledger_row(id, now, line.kind, line.detail, line.actor) for line in save.ledger]
+    if pending is not None or before.paused:
+        saved = replace(saved, cancel=pending, paused=bool(before.paused))
+    return saved, Woken(tuple(woken)) if woken else _NOBODY
+
+
+def _write(
+    db: Database,
+    id: str,
+    me: str,
+    save: Save,
+    starts: Sequence[StartRequest],
+    now: int,
+    may_leave: bool = True,
+) -> tuple[Saved, Woken]:
+    """All of a save but its row and its waits."""
+    ledger = _write_answers(db, id, save, now)
+    if save.attempts and may_leave:
+        _insert_attempts(db, id, me, save.attempts, now)
+    for line in save.ledger:
+        ledger.append(ledger_row(id, now, line.kind, line.detail, line.actor))
     if ledger:
         db.many(sql.NEW_LEDGER, ledger)
-    saved = Saved(
-        cancel=pending,
-        paused=bool(before.paused),
-        may_leave=may_leave or not save.attempts,
-        started=started,
-        sent=sent,
+    _write_channels(db, id, save)
+    if not (save.taken or save.replies or save.starts or save.sends):
+        return _LEFT if may_leave or not save.attempts else _STAYED, _NOBODY
+    woken: _Owners = []
+    _write_messages(db, id, save, now, woken)
+    started = tuple(
+        _start(db, id, new, request, now, woken)
+        for new, request in zip(save.starts, starts, strict=True)
     )
+    sent = tuple(_send(db, id, message, now, woken) for message in save.sends)
+    saved = Saved(may_leave=may_leave or not save.attempts, started=started, sent=sent)
     return saved, Woken(tuple(woken))
 
 
@@ -368,9 +390,8 @@ def _send(db: Database, id: str, message: NewMessage, now: int, woken: _Owners) 
 def _start(
     db: Database, id: str, new: NewInstance, request: StartRequest, now: int, woken: _Owners
 ) -> Started:
-    taken = living_name(db, new.id, now)
+    taken = insert(db, request, now, "save")
     if taken is None:
-        insert(db, request, now, "save")
         woken.append((new.id, None))
         started = Started(new.key, request.birth, True, request.flow)
     else:

@@ -145,7 +145,6 @@ ATTEMPTS = Table(
     key=("key", "attempt"),
     clustered=True,
     indexes=(
-        Index("attempts_open", ("owner",), where='"result" IS NULL'),
         Index("attempts_step", ("step", "until"), where='"result" IS NULL'),
     ),
 )

@@ -61,7 +61,14 @@ NEW_INSTANCE = _insert(
     "instances",
     *("id", "birth", "flow", "version", "parent", "status", "phase", "since", "pass", "state"),
     *("at_stage", "args", "created", "wake_at"),
-)
+) + (' ON CONFLICT ("id") DO NOTHING')
+LOCKED_INSTANCE = f"{INSTANCE} FOR UPDATE"
+# Nothing but the state is new, and nothing was asked of the instance since its last save.
+SAVE_AGAIN = """
+UPDATE "instances" SET "state" = :state
+WHERE "id" = :id AND "lease_owner" = :me AND "lease_until" > :now
+  AND "cancel" IS NULL AND "paused" = 0
+"""
 DELETE_INSTANCE = 'DELETE FROM "instances" WHERE "id" = :id'
 
 DUE = """
@@ -226,6 +233,13 @@ JOIN "waits" w ON w."instance" = x."instance" AND w."task" = x."task" AND w."kas
 WHERE x."child" = :id AND x."birth" = :birth
   AND (w."left" = 0 OR w."any" = 2 OR (w."any" = 1 AND :failed = 1))
 ) ORDER BY "id"
+"""
+# Whether any of the three above could find something.
+WATCHED = """
+SELECT EXISTS (SELECT 1 FROM "waits" WHERE "other" = :id)
+    OR EXISTS (SELECT 1 FROM "members" WHERE "child" = :id)
+    OR EXISTS (SELECT 1 FROM "messages"
+               WHERE "instance" = :id AND "asks" = 1 AND "answered" IS NULL)
 """
 ASKERS = """
 SELECT "id", "lease_owner" FROM "instances" WHERE "id" IN (
@@ -392,6 +406,7 @@ LEDGER = f'{_LEDGER} WHERE "seq" > :after ORDER BY "seq" LIMIT :limit'
 LEDGER_OF = f"""
 {_LEDGER} WHERE "instance" = :id AND "seq" > :after ORDER BY "seq" LIMIT :limit
 """
+LAST_CHANGE = 'SELECT "seq" FROM "ledger" ORDER BY "seq" DESC LIMIT 1'
 DELETE_LEDGER = 'DELETE FROM "ledger" WHERE "instance" = :id'
 
 # -- versions, daemons, tokens -----------------------------------------------------------------

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -58,6 +60,25 @@ def _translated(error: sqlite3.Error) -> Exception:
     return error
 
 
+_Bind = Callable[[Arguments], tuple[object, ...]]
+
+
+def _positional(statement: str) -> tuple[str, _Bind]:
+    """With `?` for each `:name`, and what puts the arguments in that order.
+
+    Found by name, SQLite would ask for each of them, and Python make a text of each, at every call.
+    """
+    names = re.findall(r":(\w+)", statement)
+    text = re.sub(r":\w+", "?", statement)
+    if not names:
+        return text, lambda arguments: ()
+    if len(names) == 1:
+        (only,) = names
+        return text, lambda arguments: (arguments[only],)
+    bind: _Bind = itemgetter(*names)
+    return text, bind
+
+
 class _Transaction:
     """The block of `SqliteDatabase.transaction`; one object serves them all."""
 
@@ -94,23 +115,27 @@ class SqliteDatabase:
         self._execute = connection.execute
         self._lock = lock
         self._busy_timeout = busy_timeout
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, tuple[str, _Bind]] = {}
         self._depth = 0
+        self._marks: list[int] = []
+        self._savepoints = True
+        self.spoiled = False
         self._transaction = _Transaction(self)
         self.statements = 0
 
     # -- statements ---------------------------------------------------------------------------
 
-    def _text(self, statement: str) -> str:
-        text = self._texts.get(statement)
-        if text is None:
-            text = self._texts[statement] = SQLITE.translate(statement)
+    def _known(self, statement: str) -> tuple[str, _Bind]:
+        known = self._texts.get(statement)
+        if known is None:
+            known = self._texts[statement] = _positional(SQLITE.translate(statement))
         self.statements += 1
-        return text
+        return known
 
     def one(self, statement: str, arguments: Arguments) -> Row | None:
+        text, bind = self._known(statement)
         try:
-            cursor = self._execute(self._text(statement), arguments)
+            cursor = self._execute(text, bind(arguments))
             row: Row | None = cursor.fetchone()
             cursor.close()
         except sqlite3.Error as error:
@@ -118,26 +143,30 @@ class SqliteDatabase:
         return row
 
     def all(self, statement: str, arguments: Arguments) -> list[Row]:
+        text, bind = self._known(statement)
         try:
-            return self._execute(self._text(statement), arguments).fetchall()
+            return self._execute(text, bind(arguments)).fetchall()
         except sqlite3.Error as error:
             raise _translated(error) from error
 
     def run(self, statement: str, arguments: Arguments) -> int:
+        text, bind = self._known(statement)
         try:
-            return self._execute(self._text(statement), arguments).rowcount
+            return self._execute(text, bind(arguments)).rowcount
         except sqlite3.Error as error:
             raise _translated(error) from error
 
     def many(self, statement: str, rows: Iterable[Arguments]) -> None:
+        text, bind = self._known(statement)
         try:
-            self._connection.executemany(self._text(statement), rows)
+            self._connection.executemany(text, [bind(row) for row in rows])
         except sqlite3.Error as error:
             raise _translated(error) from error
 
     def insert(self, statement: str, arguments: Arguments) -> int:
+        text, bind = self._known(statement)
         try:
-            number = self._execute(self._text(statement), arguments).lastrowid
+            number = self._execute(text, bind(arguments)).lastrowid
         except sqlite3.Error as error:
             raise _translated(error) from error
         assert number is not None
@@ -166,15 +195,27 @@ class SqliteDatabase:
             self._execute(f"PRAGMA busy_timeout = {self._busy_timeout}")
         return True
 
+    def savepoints(self, on: bool) -> None:
+        self._savepoints = on
+
     def begin(self) -> None:
-        self._control("BEGIN IMMEDIATE" if self._depth == 0 else f"SAVEPOINT s{self._depth}")
+        if self._depth == 0:
+            self._control("BEGIN IMMEDIATE")
+            self.spoiled = False
+        elif self._savepoints:
+            self._control(f"SAVEPOINT s{self._depth}")
+        else:
+            self._marks.append(self.changes)
         self._depth += 1
 
     def commit(self) -> None:
         """If it fails, nothing of the transaction stands."""
         self._depth -= 1
         if self._depth:
-            self._control(f"RELEASE s{self._depth}")
+            if self._savepoints:
+                self._control(f"RELEASE s{self._depth}")
+            else:
+                self._marks.pop()
             return
         if not self.open:
             raise StoreBusy("the database ended the transaction")
@@ -187,7 +228,10 @@ class SqliteDatabase:
     def rollback(self) -> None:
         self._depth -= 1
         if self._depth == 0:
+            self._marks.clear()
             self._abort()
+        elif not self._savepoints:
+            self.spoiled = self.spoiled or self._marks.pop() != self.changes
         elif self.open:
             self._control(f"ROLLBACK TO s{self._depth}")
             self._control(f"RELEASE s{self._depth}")

@@ -150,6 +150,9 @@ class SqlStore:
     def ledger(self, id: str | None, after: int, limit: int) -> tuple[LedgerRow, ...]:
         return instances.ledger(self.database, id, after, limit)
 
+    def last_change(self) -> int:
+        return instances.last_change(self.database)
+
     def counts(self) -> dict[str, int]:
         return instances.counts(self.database)
 

@@ -1,8 +1,12 @@
 """StoreThread: the face of a store for asyncio, with group commit.
 
-Calls wait in a queue. A group of them is carried out in one transaction, each writing call under a
-savepoint of its own, and one commit makes it all durable. While it is committed the next group
-gathers: a busy store writes to the disk once per group, and an idle one answers at once.
+Calls wait in a queue. A group of them is carried out in one transaction, and one commit makes it
+all durable. While it is committed the next group gathers: a busy store writes to the disk once per
+group, and an idle one answers at once.
+
+A call that fails hardly ever has written something by then, so a group is carried out without
+savepoints. Where one had, the whole group is rolled back, and its calls are carried out again with
+a savepoint each: no answer was given yet, and a call depends on nothing but the database.
 
 The statements of a group run on the event loop, and its commit in a thread. A statement takes a
 few microseconds and lets go of Python's lock; in a thread beside a busy loop each of them would
@@ -81,6 +85,7 @@ class StoreThread:
         self._limit = limit
         self._waiting: deque[_Call] = deque()
         self._going = False
+        self._careful = False
         self._closed = False
         self._at_rest: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -153,18 +158,35 @@ class StoreThread:
         """A transaction is open: carries out the calls at the head of the queue, and commits."""
         waiting, database = self._waiting, self._database
         answers: list[_Answer] = []
+        calls: list[_Call] = []
         before = database.changes
+        database.savepoints(self._careful)
+        self._careful = False
         while waiting and len(answers) < self._limit and not waiting[0].aside:
             call = waiting.popleft()
             if call.future.done():
                 continue
+            calls.append(call)
             answers.append(_carried_out(call))
             if not database.open:
                 break
+            if database.spoiled:
+                self._again(calls)
+                return
+        database.savepoints(True)
         if database.open and database.changes == before:
             self._commit(answers)()
         else:
             self._jobs.put(partial(self._commit, answers))
+
+    def _again(self, calls: list[_Call]) -> None:
+        """One of them has failed and had written: undone all, and carried out one by one."""
+        self._database.rollback()
+        self._database.savepoints(True)
+        self._waiting.extendleft(reversed(calls))
+        self._careful = True
+        assert self._loop is not None
+        self._loop.call_soon(self._next)
 
     def _given(self, answers: list[_Answer]) -> None:
         """After the commit. Whoever goes on may call again before the next group begins."""
@@ -210,6 +232,7 @@ class StoreThread:
         return partial(self._given, answers)
 
     def _alone(self, call: _Call) -> Callable[[], None]:
+        self._database.savepoints(True)
         try:
             self._database.begin()
         except Exception as error:
@@ -320,6 +343,9 @@ class StoreThread:
 
     async def ledger(self, id: str | None, after: int, limit: int) -> tuple[LedgerRow, ...]:
         return await self.aside(self._store.ledger, id, after, limit)
+
+    async def last_change(self) -> int:
+        return await self.call(self._store.last_change)
 
     async def counts(self) -> dict[str, int]:
         return await self.aside(self._store.counts)

@@ -57,11 +57,16 @@ def first_time(waits: tuple[WaitRow, ...]) -> tuple[bool, int | None]:
     return True, at
 
 
+def first(db: Database, id: str, now: int) -> None:
+    """The one wait of a new row, over already: the instance is due."""
+    _insert(db, id, WaitRow("0", 0, "after", at=now))
+
+
 def only_after(db: Database, id: str, now: int) -> None:
     """Puts one `after` that is over in place of all waits: the instance is due."""
     db.run(sql.DELETE_MEMBERS, {"id": id})
     db.run(sql.DELETE_WAITS, {"id": id})
-    _insert(db, id, WaitRow("0", 0, "after", at=now))
+    first(db, id, now)
 
 
 def _columns(wait: WaitRow) -> tuple[object, ...]:

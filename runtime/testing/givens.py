@@ -25,6 +25,7 @@ from qoqi.vm.values import (
     Duration,
     SetValue,
     Struct,
+    TermValue,
     Time,
     UndoValue,
     Variant,
@@ -72,9 +73,9 @@ class Givens:
             assert isinstance(answer, tuple)
             word, delay, closure = answer
             links.append((str(word), delay.ms if isinstance(delay, Duration) else 0, closure))
-        term = getattr(params, "term", params)
+        assert isinstance(params, TermValue)
         self.said.append(
-            Given(str(kind), str(target), str(file), matcher, links, term, runs is True)
+            Given(str(kind), str(target), str(file), matcher, links, params.term, runs is True)
         )
 
     def _find(self, kind: str, target: str, file: str, values: list[object]) -> Given | None:

@@ -3,13 +3,17 @@
 A test's body runs in the machine; its tools are operations answered by `tools`. The world is an
 in-memory store under a virtual clock that begins at 2026-01-01T00:00Z. A test passes when its body
 ends; what fails is told with the line, both sides of a comparison, and the steps that left so far.
+
+With crashes, a test is run again and again, and the daemon dies before and after each write of it:
+it must still pass. Where the language lets a crash show, it may end otherwise: a Settled step is
+`Unknown`, an attempt of so many is used up, a cancelled step may have acted.
 """
 
 from __future__ import annotations
 
 import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from qoqi.runtime.simulation.crashes import CrashingStore
 from qoqi.runtime.simulation.world import Leaving, Reply, Restless, Simulation
@@ -24,6 +28,7 @@ from qoqi.vm.interpreter import advance, resume, start_task, trace
 from qoqi.vm.program import Program
 
 SLICE = 1_000_000
+MAY_HAVE_ACTED = "R0013"  # a cancellation found a step that a crash cut off: left to a person
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,11 @@ class TestCase:
 
 @dataclass(frozen=True, slots=True)
 class TestReport:
-    """`failure` is None for a test that passed. `crashes` counts the points it was killed at."""
+    """`failure` is None for a test that passed; `printed` is what its own body printed.
+
+    `crashes` counts the points it was killed at; of these, `showed` are those whose end differs as
+    the language allows it.
+    """
 
     __test__ = False
 
@@ -60,45 +69,76 @@ class TestReport:
     failure: str | None = None
     line: int = 0
     steps: tuple[str, ...] = ()
+    printed: tuple[str, ...] = ()
     crashes: int = 0
+    showed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Crashes:
+    """When the daemon dies: before or after write `at`, then at each `every` writes."""
+
+    at: int
+    after: bool
+    every: int
+
+    def __str__(self) -> str:
+        again = f" and each {self.every} writes later" if self.every else ""
+        return f"with a crash {'after' if self.after else 'before'} write {self.at}{again}"
+
+
+NO_CRASH = _Crashes(0, False, 0)
+ALONE = 100
+"""Up to so many writes, each crash has a run of its own."""
+APART = 12
+"""In a longer test the crashes of one run are at least so many writes apart."""
 
 
 def run_test(
     case: TestCase, flows: Sequence[FlowUnderTest], *, crashes: bool = False
 ) -> TestReport:
-    """Runs one test; with `crashes`, again with a crash at each of its writes."""
-    report, calls = _play(case, flows, 0, False)
+    """Runs one test; with `crashes`, again with a crash before and after each of its writes."""
+    report, writes, _ = _play(case, flows, NO_CRASH)
     if report.failure is not None or not crashes:
         return report
-    points = 0
-    for crash_at in range(1, calls + 1):
+    showed = 0
+    for number, crash in enumerate(_points(writes)):
+        again, _, shows = _play(case, flows, crash)
+        if again.failure is None:
+            continue
+        if not shows:
+            return replace(again, failure=f"{crash}: {again.failure}", crashes=number)
+        showed += 1
+    return TestReport(case, crashes=2 * writes, showed=showed)
+
+
+def _points(writes: int) -> Iterator[_Crashes]:
+    """Every write once before and once after. The number of runs grows with the test only so far:
+    else the time of a long test would grow with its square."""
+    apart = writes if writes <= ALONE else max(APART, ALONE * ALONE // writes)
+    for at in range(1, apart + 1):
         for after in (False, True):
-            again, _ = _play(case, flows, crash_at, after)
-            if again.failure is not None:
-                when = "after" if after else "before"
-                said = f"with a crash {when} write {crash_at}: {again.failure}"
-                return TestReport(case, said, again.line, again.steps, points)
-            points += 1
-    return TestReport(case, crashes=points)
+            yield _Crashes(at, after, 0 if apart == writes else apart)
 
 
 def _play(
-    case: TestCase, flows: Sequence[FlowUnderTest], crash_at: int, after: bool
-) -> tuple[TestReport, int]:
+    case: TestCase, flows: Sequence[FlowUnderTest], crash: _Crashes
+) -> tuple[TestReport, int, bool]:
+    """One run: its report, how many writes it made, and whether a crash may show in its end."""
     by_name = {flow.name: flow for flow in flows}
     givens = Givens(case.program, {flow.name: flow.steps for flow in flows})
     store = memory_store()
-    crashing = CrashingStore(store, crash_at, after)
+    crashing = CrashingStore(store, crash.at, crash.after, crash.every)
     world = _world(crashing, store, by_name, givens)
     tools = Tools(world, case.program, givens)
+    printed: list[str] = []
     try:
-        failure, line = _run(case, case.givens, tools)
+        failure, line = _run(case, case.givens, tools, printed)
         if failure is None:
-            failure, line = _run(case, case.function, tools)
-        if crash_at and world.void_settled:
-            failure = None  # a Settled step under way at a crash is Unknown: another story
+            failure, line = _run(case, case.function, tools, printed)
+        shows = world.crash_shows or any(row.error_code == MAY_HAVE_ACTED for row in world.rows())
         steps = tuple(_shown(step) for step in world.departures())
-        return TestReport(case, failure, line, steps), crashing.calls
+        return TestReport(case, failure, line, steps, tuple(printed)), crashing.calls, shows
     finally:
         store.close()
 
@@ -123,7 +163,9 @@ def _world(
     return world
 
 
-def _run(case: TestCase, function: int, tools: Tools) -> tuple[str | None, int]:
+def _run(
+    case: TestCase, function: int, tools: Tools, printed: list[str]
+) -> tuple[str | None, int]:
     """Runs a function of the test's program; gives why it failed, and the line."""
     program = case.program
     task = Task("test", start_task(program, function, ()), 0)
@@ -137,6 +179,9 @@ def _run(case: TestCase, function: int, tools: Tools) -> tuple[str | None, int]:
                 return failure.message, _line(case, failure.trace)
             case OutOfBudget():
                 continue
+            case Operation(name="flow.print", args=(text,)):
+                printed.append(str(text))
+                resume(task, ())
             case Operation():
                 calls = trace(program, task)
                 failure_text = _guarded(task, tools, effect)
@@ -147,17 +192,10 @@ def _run(case: TestCase, function: int, tools: Tools) -> tuple[str | None, int]:
                 return "a test cannot wait or call a step itself", _line(case, calls)
 
 
-def _answer(task: Task, tools: Tools, asked: Operation) -> None:
-    if asked.name == "flow.print":
-        resume(task, ())
-    else:
-        resume(task, tools.answer(asked))
-
-
 def _guarded(task: Task, tools: Tools, asked: Operation) -> str | None:
     """Why the test fails there. A bug of ours is told as one, with its place."""
     try:
-        _answer(task, tools, asked)
+        resume(task, tools.answer(asked))
     except TestFailed as failed:
         return str(failed)
     except FlowError as failed:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rules_check import by_code, judge
+
+from tests.compiler.rules_check import by_code, judge
 
 HEAD = """
 fn say<T>(value: T) { print("said") }

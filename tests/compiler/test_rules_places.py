@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from rules_check import by_code, judge
+
+from tests.compiler.rules_check import by_code, judge
 
 STEPS = """
 import std.env

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rules_check import by_code, judge
+
+from tests.compiler.rules_check import by_code, judge
 
 HEAD = """extern step ask(who: String) -> Int on "mail"
 fn say<T>(value: T) { print("said") }

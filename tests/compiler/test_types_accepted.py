@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from types_check import problems
+
+from tests.compiler.types_check import problems
 
 RIGHT = {
     "an Int literal as Decimal and Float": """

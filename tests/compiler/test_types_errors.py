@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from types_check import marked, problems
 
 from qoqi.compiler.source import SourceFile
 from qoqi.compiler.syntax.parser import parse
 from qoqi.compiler.types.checker import check
+from tests.compiler.types_check import marked, problems
 
 WRONG = [
     # names

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TypeVar
 
 import pytest
-from test_types_accepted import RIGHT
-from types_check import analyse
 
 from qoqi.compiler.names.symbols import LocalSymbol, StepSymbol, VariantSymbol
 from qoqi.compiler.syntax import ast
@@ -39,6 +37,8 @@ from qoqi.compiler.types.model import (
     result_of,
     set_of,
 )
+from tests.compiler.test_types_accepted import RIGHT
+from tests.compiler.types_check import analyse
 
 NodeT = TypeVar("NodeT", bound=ast.Node)
 

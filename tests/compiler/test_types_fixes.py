@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from types_check import analyse, fixed, the_one
+
+from tests.compiler.types_check import analyse, fixed, the_one
 
 FIXES = [
     (

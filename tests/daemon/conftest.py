@@ -10,7 +10,7 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "vm")]
 
-from workbench import Bench  # noqa: E402
+from tests.daemon.workbench import Bench  # noqa: E402
 
 
 @pytest.fixture

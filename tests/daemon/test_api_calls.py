@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from assembler import assemble
-from workbench import Bench, Watched, approval, version
+from tests.vm.assembler import assemble
+from tests.daemon.workbench import Bench, Watched, approval, version
 
 from qoqi.runtime.api import tokens, wire
 from qoqi.runtime.api.calls import Api

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from workbench import Bench, caller
+from tests.daemon.workbench import Bench, caller
 
 from qoqi.runtime import bodies
 from qoqi.runtime.bodies import GRACE, Body

@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
-from assembler import assemble
-from test_bodies_ends import GET, HTTP
-from workbench import APPROVAL, Bench, Watched, approval, caller, step
+from tests.vm.assembler import assemble
+from tests.daemon.test_bodies_ends import GET, HTTP
+from tests.daemon.workbench import APPROVAL, Bench, Watched, approval, caller, step
 
 from qoqi.runtime.model import Status
 from qoqi.runtime.store.protocol import Filter, StoreBusy

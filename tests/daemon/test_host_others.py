@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from workbench import Bench
+from tests.daemon.workbench import Bench
 
 from qoqi.compiler import api
 from qoqi.runtime.daemon import Daemon

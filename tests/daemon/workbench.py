@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 import httpx
-from assembler import assemble, option
+from tests.vm.assembler import assemble, option
 
 from qoqi.runtime.bodies import World
 from qoqi.runtime.clock import VirtualClock

@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from store_lab import Lab
+from tests.runtime.store_lab import Lab
 
 from qoqi.runtime.store.open import memory_store, open_store
 from qoqi.runtime.store.protocol import Store

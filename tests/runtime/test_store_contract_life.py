@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from store_lab import (
+from tests.runtime.store_lab import (
     LEASE,
     ME,
     OTHER,

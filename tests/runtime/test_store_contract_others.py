@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from store_lab import (
+from tests.runtime.store_lab import (
     KEEP,
     LEASE,
     ME,

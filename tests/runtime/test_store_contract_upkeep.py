@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from store_lab import (
+from tests.runtime.store_lab import (
     KEEP,
     ME,
     Lab,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from store_lab import Lab, request
+from tests.runtime.store_lab import Lab, request
 
 from qoqi.runtime.store import sqlite
 from qoqi.runtime.store.open import UnknownStore, memory_store, open_store

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 import pytest_asyncio
-from store_lab import Lab, request
+from tests.runtime.store_lab import Lab, request
 
 from qoqi.runtime.store.dialect import Database
 from qoqi.runtime.store.open import memory_store, open_store

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
-from store_lab import KEEP, LEASE, ME, OTHER, Lab, after, request
+from tests.runtime.store_lab import KEEP, LEASE, ME, OTHER, Lab, after, request
 
 from qoqi.runtime.model import ALLOWED, ENDED, TRANSITIONS, Phase, Status, Transition
 from qoqi.runtime.store.lifecycle import NotAllowed, allow

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from store_lab import KEEP, LEASE, ME, OTHER, Lab, after, request
+from tests.runtime.store_lab import KEEP, LEASE, ME, OTHER, Lab, after, request
 
 from qoqi.runtime.model import ENDED, Phase, Status
 from qoqi.runtime.store.open import memory_store

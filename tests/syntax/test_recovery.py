@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qoqi.compiler.codes import SYNTAX
 from qoqi.compiler.diagnostics import Diagnostic
 from qoqi.compiler.source import SourceFile
 from qoqi.compiler.syntax import ast
-from qoqi.compiler.syntax.codes import SYNTAX_CODES
 from qoqi.compiler.syntax.parser import Parsed, parse
 from qoqi.compiler.syntax.tokens import NL, Token, Trivia
 
@@ -129,7 +129,7 @@ def test_one_mistake_is_one_message(text: str, code: str, message: str, repaired
 
 def test_every_code_has_a_mistake() -> None:
     elsewhere = {"E0103", "E0104", "E0105", "E0106", "E0107", "E0108", "E0126"}
-    assert {code for _, code, _, _ in MISTAKES} | elsewhere == set(SYNTAX_CODES)
+    assert {code for _, code, _, _ in MISTAKES} | elsewhere == set(SYNTAX)
 
 
 def test_a_missing_bracket_points_to_what_it_closes() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
 from qoqi.runtime.simulation.crashes import Broken, Outcome, every_crash
 from qoqi.runtime.simulation.world import Leaving, Reply, Simulation
 from qoqi.runtime.store.open import memory_store
@@ -15,7 +16,6 @@ from qoqi.runtime.store.protocol import Store
 from qoqi.vm.bytecode.chunk import ChannelDef, Chunk, FieldDef, FlowSlot, StepDef
 from qoqi.vm.bytecode.opcodes import WaitKind
 from qoqi.vm.program import load
-
 from tests.vm.assembler import assemble
 
 HOUR = 3_600_000
@@ -49,9 +49,7 @@ def approval() -> Chunk:
         constants=(("Duration", 48 * HOUR), "expired"),
         result="String",
         channels=(ChannelDef("decisions", "String", 8, False),),
-        steps=(
-            StepDef("pay", (FieldDef("to", "to", "String"),), "String", False, body=1),
-        ),
+        steps=(StepDef("pay", (FieldDef("to", "to", "String"),), "String", False, body=1),),
     )
     return chunk
 
@@ -205,11 +203,10 @@ def test_every_crash_of_the_three_payments() -> None:
         (given,) = leaving.args
         return Reply(f'"{given}!"', after=100)
 
-    report = every_crash(
-        lambda store: simulation(fan_out(), answer, store),
-        memory_store,
-        lambda world: world.start(FLOW, "retries-1", ()) and None,
-    )
+    def play(world: Simulation) -> None:
+        world.start(FLOW, "retries-1", ())
+
+    report = every_crash(lambda store: simulation(fan_out(), answer, store), memory_store, play)
     assert report.outcome.ends == {"retries-1": ("done", '["a!!","b!!","c!!"]')}
 
 
@@ -295,9 +292,7 @@ def test_every_crash_of_the_order() -> None:
     def play(world: Simulation) -> None:
         world.start(FLOW, "o", ())
 
-    report = every_crash(
-        lambda store: simulation(order(), echo, store), memory_store, play
-    )
+    report = every_crash(lambda store: simulation(order(), echo, store), memory_store, play)
     assert report.outcome.ends == {"o": ("done", '{"Err":"no carrier"}')}
     assert report.outcome.undone == {"o": ("undo#2", "undo#1")}
 
@@ -316,9 +311,7 @@ def test_every_crash_of_an_order_cancelled_while_its_first_step_is_under_way() -
         return now == whole or now.ends["o"][0] == "stopped" or now.undone == {}
 
     chunk = order()
-    report = every_crash(
-        lambda store: simulation(chunk, quick, store), memory_store, play, same
-    )
+    report = every_crash(lambda store: simulation(chunk, quick, store), memory_store, play, same)
     assert report.outcome.ends["o"][0] == "failed"
     assert report.outcome.undone == {"o": ("undo#1",)}
 
@@ -338,9 +331,7 @@ def test_the_harness_notices_a_step_that_leaves_before_its_write(
 
     monkeypatch.setattr(steps, "note", note_and_leave)
     with pytest.raises(Broken, match="before its attempt was written"):
-        every_crash(
-            lambda store: simulation(approval(), paid, store), memory_store, play_approval
-        )
+        every_crash(lambda store: simulation(approval(), paid, store), memory_store, play_approval)
 
 
 def test_nothing_can_wake_it() -> None:

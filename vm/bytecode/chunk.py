@@ -49,7 +49,7 @@ class VariantDef:
 
 @dataclass(frozen=True, slots=True)
 class TypeDef:
-    """A struct (`variants` is None) or an enum (`fields` is None); `params` counts type parameters."""
+    """A struct (`variants` None) or an enum (`fields` None); `params` counts type parameters."""
 
     name: str
     params: int

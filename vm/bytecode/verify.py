@@ -85,8 +85,9 @@ def _check_term(chunk: Chunk, term: Term, params: int, where: str, depth: int = 
         _require(term in _SCALARS, f"the type of {where} is {term[:40]!r}, which is none")
         return
     _require(isinstance(term, tuple) and len(term) > 0, f"the type of {where} is malformed")
-    assert isinstance(term, tuple)
-    head, parts = term[0], term[1:]
+    assert isinstance(term, tuple) and term
+    head = term[0]
+    parts: tuple[Term, ...] = term[1:]
     problem = f"the type of {where}, a {head!r}, is malformed"
     if head in ("struct", "enum"):
         index = parts[0] if parts else None

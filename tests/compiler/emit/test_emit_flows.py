@@ -210,9 +210,10 @@ def test_run_is_entered_again_at_a_stage_with_its_variables_alone(
     definition = approval.chunk.stages[0]
     frame = task.task.frames[-1]
     frame.pc = definition.entry
-    frame.slots = [UNSET] * len(frame.slots)
+    slots: list[object] = [UNSET] * len(frame.slots)
     for (_, slot, _), value in zip(definition.variables, (2, Time(9)), strict=True):
-        frame.slots[slot] = value
+        slots[slot] = value
+    frame.slots = slots
     assert isinstance(task.next(), Wait)
     paid = task.next(True, 0)
     assert isinstance(paid, StepCall)

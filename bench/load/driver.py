@@ -1,0 +1,237 @@
+"""What the cases drive the processes with: children, a look into the file, HTTP, and /proc.
+
+The driver is a process of its own, as with every peer: it sees what is done by reading the file
+over a connection that only reads, which a writer in WAL mode never waits for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / ".links")}
+TICKS = os.sysconf("SC_CLK_TCK")
+PATIENCE = 60.0
+
+
+def fresh_folder(base: Path) -> Path:
+    """A package of one file, with an empty store beside it."""
+    folder = base / "flow"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    shutil.copy(HERE / "load.flow", folder)
+    (folder / "flow.toml").write_text('name = "load"\n', "utf-8")
+    return folder
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def wait_until(what: str, true: Callable[[], bool], every: float = 0.002) -> float:
+    """When it was first true."""
+    end = time.time() + PATIENCE
+    while not true():
+        if time.time() > end:
+            raise TimeoutError(f"waited {PATIENCE:.0f} s for {what}")
+        time.sleep(every)
+    return time.time()
+
+
+def memory_mb(pid: int, what: str = "VmRSS") -> float:
+    for line in Path(f"/proc/{pid}/status").read_text("ascii").splitlines():
+        if line.startswith(f"{what}:"):
+            return int(line.split()[1]) / 1024
+    raise ValueError(what)
+
+
+def cpu_seconds(pid: int) -> float:
+    parts = Path(f"/proc/{pid}/stat").read_text("ascii").rpartition(")")[2].split()
+    return (int(parts[11]) + int(parts[12])) / TICKS
+
+
+class Look:
+    """The store's file, read from outside."""
+
+    def __init__(self, folder: Path) -> None:
+        self._connection = sqlite3.connect(
+            f"file:{folder / 'flows.db'}?mode=ro", uri=True, isolation_level=None
+        )
+
+    def value(self, query: str, *arguments: object) -> Any:
+        return self._connection.execute(query, arguments).fetchone()[0]
+
+    def rows(self, query: str, *arguments: object) -> list[Any]:
+        return self._connection.execute(query, arguments).fetchall()
+
+    def done(self) -> int:
+        count: int = self.value("SELECT COUNT(*) FROM instances WHERE status = 'done'")
+        return count
+
+    def receiving(self) -> int:
+        """Instances that wait for a message and have left memory."""
+        count: int = self.value(
+            "SELECT COUNT(*) FROM waits w JOIN instances i ON i.id = w.instance"
+            " WHERE w.kind = 'receive' AND i.status = 'waiting'"
+        )
+        return count
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Worker:
+    """`worker.py` on a folder."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.folder = folder
+        self._log = (folder / "worker.log").open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py"), str(folder), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env=ENVIRONMENT,
+        )
+        self.pid = self._process.pid
+        self._read()
+        self.look = Look(folder)
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError((self.folder / "worker.log").read_text("utf-8"))
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def ask(self, **command: object) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def start(self, flow: str, count: int, names: str = "", **args: object) -> None:
+        self.ask(start=flow, names=names or flow.lower(), count=count, args=args)
+
+    def stop(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self.look.close()
+        self._log.close()
+
+
+class Serve:
+    """`qoqi serve` on a folder."""
+
+    def __init__(self, folder: Path, *options: str, slow: str = "") -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self._log = (folder / "serve.log").open("ab")
+        self.began = time.time()
+        self._process = subprocess.Popen(
+            [
+                *(sys.executable, "-c", "from qoqi.runtime.cli.main import app; app()"),
+                *("serve", str(folder), "--listen", f"127.0.0.1:{self.port}"),
+                *("--store", f"sqlite:{folder / 'flows.db'}", *options),
+            ],
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            env={**ENVIRONMENT, "SLOW": slow},
+        )
+        self.pid = self._process.pid
+
+    def ready(self) -> float:
+        """When it answered first."""
+        return wait_until("the daemon", self._answers, 0.005)
+
+    def _answers(self) -> bool:
+        if self._process.poll() is not None:
+            raise RuntimeError((self.folder / "serve.log").read_text("utf-8"))
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return (self.folder / ".qoqi" / "token").exists()
+        return False
+
+    def client(self) -> Client:
+        return Client(self.port, (self.folder / ".qoqi" / "token").read_text("utf-8").strip())
+
+    def kill(self) -> None:
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+        self._log.close()
+
+    def stop(self) -> None:
+        self._process.terminate()
+        self._process.wait(30)
+        self._log.close()
+
+
+class Client:
+    """One connection that is kept."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self._connection.connect()
+        self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def post(self, path: str, body: object) -> int:
+        self._connection.request("POST", path, json.dumps(body), self._headers)
+        answer = self._connection.getresponse()
+        text = answer.read()
+        if answer.status >= 300:
+            raise RuntimeError(f"{path}: {answer.status} {text!r}")
+        return answer.status
+
+    def start(self, flow: str, name: str, args: dict[str, object]) -> None:
+        self.post(f"/flows/load.{flow}/instances", {"name": name, "args": args})
+
+    def send(self, name: str, channel: str, value: object) -> None:
+        self.post(f"/instances/{name}/channels/{channel}", {"value": value})
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def median_import_ms(module: str, rounds: int = 5) -> float:
+    code = (
+        "import time; t = time.perf_counter(); "
+        f"import {module}; print((time.perf_counter() - t) * 1e3)"
+    )
+    times: Sequence[float] = sorted(
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env=ENVIRONMENT,
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+        for _ in range(rounds)
+    )
+    return times[rounds // 2]

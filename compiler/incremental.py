@@ -1,0 +1,292 @@
+"""Checks a package again after an edit, in the time of what the edit can have changed.
+
+    snapshot = recheck(package)                 all of it
+    snapshot = recheck(package, snapshot)       what changed since, and what depends on it
+
+The unit is the module. A module whose text is the same keeps its tree, facts and diagnostics. One
+whose text changed is checked together with those it shares an import cycle with, and with all that
+import it, directly or not, if they can notice:
+
+    its interface changed       the text outside of bodies (`interface`), or
+    it is impure                a function of it waits, acts, or is given functions: what is wrong
+                                in it then depends on who calls it, and the other way round, or
+    they point into it          a label or fix of their diagnostics stands in its text
+
+Everything else of the package stays, with symbols of the changed modules as they were before: same
+name, same meaning, older tree. `Checked` finds the newer one by name (`lsp.symbols`).
+
+Diagnostics are the same as those of `api.check`, which is a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from qoqi import stdlib
+from qoqi.compiler.diagnostics import Diagnostic, Severity, sort
+from qoqi.compiler.project.load import Package
+from qoqi.compiler.rules.registry import run_rules_of
+from qoqi.compiler.source import SourceFile
+from qoqi.compiler.syntax import ast
+from qoqi.compiler.syntax.parser import Parsed, parse
+from qoqi.compiler.types.call_graph import CallGraph
+from qoqi.compiler.types.checker import check_program, summary
+from qoqi.compiler.types.colours import infer
+from qoqi.compiler.types.context import Program
+from qoqi.compiler.types.facts import Checked
+
+
+class Superseded(Exception):
+    """The text changed again while it was checked; what was found is of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What is known of one module: what is wrong in it, or because of it, and what others see."""
+
+    types: tuple[Diagnostic, ...] = ()
+    rules: tuple[Diagnostic, ...] = ()
+    interface: str = ""
+    impure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A package as it was understood at one time; nothing of it changes afterwards.
+
+    `again` are the modules that were checked for this one.
+    """
+
+    package: Package
+    parsed: Mapping[str, Parsed]
+    sources: Mapping[str, SourceFile]
+    program: Program
+    checked: Checked
+    findings: Mapping[str, Findings]
+    diagnostics: tuple[Diagnostic, ...]
+    again: frozenset[str]
+
+    @property
+    def ok(self) -> bool:
+        return not has_errors(self.diagnostics)
+
+
+def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
+    return any(each.severity is Severity.ERROR for each in diagnostics)
+
+
+def never() -> bool:
+    return False
+
+
+def recheck(
+    package: Package, before: Snapshot | None = None, stale: Callable[[], bool] = never
+) -> Snapshot:
+    """The package as it is now. Raises `Superseded` soon after `stale()` became true."""
+    if before is not None and before.package.packages != package.packages:
+        before = None
+    parsed: dict[str, Parsed] = {}
+    changed: set[str] = set()
+    for source in package.sources:
+        old = before.parsed.get(source.module) if before is not None else None
+        if old is not None and old.file == source:
+            parsed[source.module] = old
+            continue
+        if stale():
+            raise Superseded
+        parsed[source.module] = parse(source)
+        changed.add(source.module)
+    edges = Imports({name: imports(name, parsed, package.packages) for name in parsed})
+    if before is None:
+        return _check(package, parsed, set(parsed), None, edges, stale)
+    if not changed:
+        found = _all(package, parsed, before.findings)
+        return replace(before, package=package, diagnostics=found, again=frozenset())
+    again = edges.cycles(changed)
+    importers = edges.importers(again)
+    if importers - again and _noticed(again, parsed, before):
+        again |= importers
+    again |= edges.cycles(_pointing(again, parsed, before))
+    snapshot = _check(package, parsed, again, before, edges, stale)
+    if importers - again and any(snapshot.findings[name].impure for name in again):
+        snapshot = _check(package, parsed, again | importers, before, edges, stale)
+    return snapshot
+
+
+def _check(
+    package: Package,
+    parsed: Mapping[str, Parsed],
+    again: set[str],
+    before: Snapshot | None,
+    edges: Imports,
+    stale: Callable[[], bool],
+) -> Snapshot:
+    """One round: the modules in `again` are checked, for the others what is known stays."""
+    chosen = {name: parsed[name] for name in sorted(again)}
+    if stale():
+        raise Superseded
+    program = check_program(chosen, package.packages, before.program if before else None)
+    if stale():
+        raise Superseded
+    checked = summary(program, parsed)
+    sources = {source.module: source for source in stdlib.sources()}
+    sources |= {name: each.file for name, each in parsed.items()}
+    view = _view(checked, edges.uses(again))
+    graph = infer(view)
+    findings = dict(before.findings) if before is not None else {}
+    found_in: dict[str, list[Diagnostic]] = {}
+    for diagnostic in program.diagnostics:
+        found_in.setdefault(diagnostic.file, []).append(diagnostic)
+    for name, each in chosen.items():
+        if stale():
+            raise Superseded
+        findings[name] = Findings(
+            types=tuple(found_in.get(each.file.path, ())),
+            rules=tuple(run_rules_of(name, edges.uses({name}), view, sources, graph)),
+            interface=interface(each),
+            impure=_impure(graph, each.module),
+        )
+    program.diagnostics = []
+    found = _all(package, parsed, findings)
+    return Snapshot(package, parsed, sources, program, checked, findings, found, frozenset(again))
+
+
+def _all(
+    package: Package, parsed: Mapping[str, Parsed], findings: Mapping[str, Findings]
+) -> tuple[Diagnostic, ...]:
+    found = list(package.diagnostics)
+    for name, each in parsed.items():
+        found += [*each.diagnostics, *findings[name].types, *findings[name].rules]
+    return tuple(sort(found))
+
+
+def _view(checked: Checked, names: set[str]) -> Checked:
+    """What was checked, as if the package had these modules only, and the library."""
+    own = {flow.module for flow in checked.flows}
+    modules = {
+        name: tree
+        for name, tree in checked.modules.items()
+        if name in names or (name not in own and name.split(".", 1)[0] == "std")
+    }
+    flows = tuple(flow for flow in checked.flows if flow.module in names)
+    return replace(checked, modules=modules, flows=flows)
+
+
+# -- who depends on whom -------------------------------------------------------------------------
+
+
+def imports(name: str, parsed: Mapping[str, Parsed], packages: Mapping[str, str]) -> set[str]:
+    """The modules of the package that one imports."""
+    found: set[str] = set()
+    package = packages.get(name, "")
+    for item in parsed[name].module.items:
+        if isinstance(item, ast.ImportDecl):
+            dotted = ".".join(part.name for part in item.path)
+            for path in (f"{package}.{dotted}" if package else dotted, dotted):
+                if path in parsed:
+                    found.add(path)
+                    break
+    return found
+
+
+class Imports:
+    """Who imports whom, and so on: both ways, oneself included."""
+
+    def __init__(self, edges: Mapping[str, set[str]]) -> None:
+        self._uses = edges
+        self._users: dict[str, set[str]] = {}
+        for name, used in edges.items():
+            for other in used:
+                self._users.setdefault(other, set()).add(name)
+
+    def uses(self, names: Iterable[str]) -> set[str]:
+        return _reach(names, self._uses)
+
+    def importers(self, names: Iterable[str]) -> set[str]:
+        return _reach(names, self._users)
+
+    def cycles(self, names: Iterable[str]) -> set[str]:
+        """These modules, and those that both use one of them and are used by it."""
+        found: set[str] = set()
+        for name in names:
+            found |= self.uses({name}) & self.importers({name})
+        return found
+
+
+def _reach(start: Iterable[str], edges: Mapping[str, set[str]]) -> set[str]:
+    found = set(start)
+    waiting = list(found)
+    while waiting:
+        for other in edges.get(waiting.pop(), ()):
+            if other not in found:
+                found.add(other)
+                waiting.append(other)
+    return found
+
+
+def _noticed(again: set[str], parsed: Mapping[str, Parsed], before: Snapshot) -> bool:
+    """Whether modules that use these can tell that they changed."""
+    for name in again:
+        known = before.findings.get(name)
+        if known is None or known.impure or known.interface != interface(parsed[name]):
+            return True
+    return False
+
+
+def _pointing(again: set[str], parsed: Mapping[str, Parsed], before: Snapshot) -> set[str]:
+    """Modules with diagnostics whose labels or fixes stand in the text of these."""
+    paths = {parsed[name].file.path for name in again}
+    return {
+        name
+        for name, findings in before.findings.items()
+        if name not in again
+        and any(_points(each, paths) for each in (*findings.types, *findings.rules))
+    }
+
+
+def _points(diagnostic: Diagnostic, paths: set[str]) -> bool:
+    if diagnostic.file in paths or any(label.file in paths for label in diagnostic.labels):
+        return True
+    return any(edit.file in paths for fix in diagnostic.fixes for edit in fix.edits)
+
+
+# -- what others can see of a module -------------------------------------------------------------
+
+
+def interface(parsed: Parsed) -> str:
+    """The text of a module without its bodies and tests."""
+    text = parsed.file.text
+    parts: list[str] = []
+    for item in parsed.module.items:
+        parts += _outside(text, item)
+    return "\n".join(parts)
+
+
+def _outside(text: str, item: ast.Node) -> list[str]:
+    match item:
+        case ast.TestDecl() | ast.GivenStmt() | ast.RunDecl() | ast.MigrateDecl():
+            return []
+        case ast.FnDecl(body=ast.Block() as body) | ast.StepDecl(body=ast.Block() as body):
+            return [text[item.span.start : body.span.start]]
+        case ast.ViewDecl(body=body):
+            return [text[item.span.start : body.span.start]]
+        case ast.StepsGroup(steps=steps):
+            return [part for step in steps for part in _outside(text, step)]
+        case ast.FlowDecl(members=members):
+            start = members[0].span.start if members else item.span.end
+            head = text[item.span.start : start]
+            return [head, *(part for member in members for part in _outside(text, member))]
+        case _:
+            return [text[item.span.start : item.span.end]]
+
+
+def _impure(graph: CallGraph, module: ast.Module) -> bool:
+    """Whether a function others may call does more than compute, or is given a function."""
+    for item in module.items:
+        if isinstance(item, ast.FnDecl):
+            if graph.kinds.get(item):
+                return True
+            if any(isinstance(param.type, ast.FnType) for param in item.params):
+                return True
+    return False

@@ -1,0 +1,649 @@
+"""Completion: what may stand at a cursor, sorted by how well it fits.
+
+The declaration at the cursor is checked as it stands (`probe`); what the checker knows there is
+turned into items. An item's `rank` is the digit that sorts it: 0 has the wanted type or is in place
+here, 1 is a variable, 2 of the flow, 3 of the module, 4 known everywhere, 5 needs an import that
+comes with it, 6 a keyword.
+
+Items have no documentation: `document` finds it when the editor shows one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from qoqi.compiler.diagnostics import Edit
+from qoqi.compiler.incremental import Snapshot
+from qoqi.compiler.names.imports import import_edit
+from qoqi.compiler.names.scope import ModuleScope, is_public
+from qoqi.compiler.names.symbols import (
+    BuiltinTypeSymbol,
+    ChannelSymbol,
+    ConstSymbol,
+    EnumSymbol,
+    FlowSlotSymbol,
+    FlowSymbol,
+    FnSymbol,
+    LocalSymbol,
+    ModuleSymbol,
+    StepSymbol,
+    StructSymbol,
+    Symbol,
+    VariantSymbol,
+    ViewSymbol,
+)
+from qoqi.compiler.source import Span
+from qoqi.compiler.syntax import ast
+from qoqi.compiler.types.builtin_names import METHODS, builtin_methods
+from qoqi.compiler.types.builtins import CLOCK_NAMES, FLOW_NAMES, TASK_NAMES
+from qoqi.compiler.types.context import Body, Program
+from qoqi.compiler.types.facts import FnSignature
+from qoqi.compiler.types.members import (
+    BARE_ENUMS,
+    FREE_BUILTINS,
+    find_method,
+    method_names,
+    receiver_head,
+)
+from qoqi.compiler.types.model import ERROR, Con, ErrorType, FlowRef, Fn, NeverType, Tup, Type, show
+from qoqi.compiler.types.signatures import BUILTIN_TYPES
+from qoqi.compiler.types.testing import is_testing
+from qoqi.lsp import builtins, words
+from qoqi.lsp.names import Key, current, key_of
+from qoqi.lsp.probe import MARKS, Probe, Seen, probe
+from qoqi.lsp.wording import doc_of, header, signature_text
+
+ENOUGH = 400
+
+NodeT = TypeVar("NodeT", bound=ast.Node)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """`kind` is a word of the protocol's `CompletionItemKind`; `insert` is what is written, with
+    places to fill in if `snippet`. `key` leads to the documentation, `edits` are the import."""
+
+    label: str
+    kind: str
+    detail: str = ""
+    insert: str = ""
+    snippet: bool = False
+    rank: int = 3
+    key: Key | None = None
+    edits: tuple[Edit, ...] = ()
+    module: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """`span` is the word that an item takes the place of."""
+
+    span: Span
+    items: tuple[Item, ...]
+
+
+def complete(
+    snapshot: Snapshot | None, path: str, module: str, text: str, offset: int
+) -> Completion:
+    found = probe(snapshot, path, module, text, offset)
+    if in_text_or_comment(found):
+        return Completion(found.word, ())
+    items = list(_items(snapshot, found, text))
+    best: dict[tuple[str, str], Item] = {}
+    for item in items:
+        known = best.get((item.label, item.kind))
+        if known is None or item.rank < known.rank:
+            best[item.label, item.kind] = item
+    typed = text[found.word.start : offset].lower()
+    kept = [item for item in best.values() if _matches(item.label, typed)]
+    kept.sort(key=lambda item: (item.rank, not item.label.lower().startswith(typed), item.label))
+    return Completion(found.word, tuple(kept[:ENOUGH]))
+
+
+def _matches(label: str, typed: str) -> bool:
+    """Whether the letters typed appear in a label, in their order."""
+    at = 0
+    lower = label.lower()
+    for char in typed:
+        at = lower.find(char, at) + 1
+        if not at:
+            return False
+    return True
+
+
+def in_text_or_comment(found: Probe) -> bool:
+    """Whether the cursor is in a string or a comment, where nothing is completed."""
+    at = found.at
+    for trivia in found.parsed.trivia:
+        if trivia.start < at < trivia.end or (trivia.start < at and trivia.end == at + 10):
+            return trivia.kind in ("comment", "doc", "module doc")
+    return any(
+        token.kind.startswith("STRING") and token.start < at < token.end
+        for token in found.parsed.tokens
+    )
+
+
+def _items(snapshot: Snapshot | None, found: Probe, text: str) -> Iterator[Item]:
+    seen = found.seen
+    path = found.path
+    if (imported := _inside(path, ast.ImportDecl)) is not None:
+        if snapshot is not None:
+            yield from _imports(snapshot, found, imported)
+        return
+    if seen is not None and seen.member:
+        yield from _members(seen)
+        return
+    if _in_pattern(path):
+        yield from _patterns(found)
+        if path and isinstance(path[-1], ast.Ident):
+            yield from words.pattern_words(found.prefix)
+        return
+    if _in_type(path):
+        yield from _types(found)
+        return
+    struct = _struct_at(found)
+    if struct is not None:
+        yield from _fields(found, *struct)
+        if seen is None:
+            return
+    elif (stage := _inside(path, ast.StageStmt)) is not None and path[-1] in stage.variables:
+        yield from _stage_variables(found, snapshot)
+        return
+    if (become := _inside(path, ast.BecomeStmt)) is not None and path[-1] is become.stage:
+        yield from _stages(found)
+        return
+    if seen is not None:
+        yield from _named_arguments(found, seen)
+        yield from _values(seen)
+        if snapshot is not None and len(text[found.word.start : found.word.end]) >= 2:
+            yield from _importable(snapshot, seen, text[found.word.start : found.word.end])
+    yield from words.at(found, text)
+
+
+def _inside(path: Iterable[ast.Node], kind: type[NodeT]) -> NodeT | None:
+    for node in reversed(tuple(path)):
+        if isinstance(node, kind):
+            return node
+    return None
+
+
+# -- behind a dot --------------------------------------------------------------------------------
+
+
+def _members(seen: Seen) -> Iterator[Item]:
+    body, base = seen.body, seen.base
+    if isinstance(base, str):
+        yield from _namespace(base, body)
+    elif isinstance(base, ModuleSymbol):
+        scope = body.program.scopes.get(base.name)
+        for symbol in _public(scope, body.scope) if scope is not None else ():
+            yield _item(body.program, symbol, 3, seen.want)
+    elif base is not None:
+        yield from _of_type(seen, base)
+    elif seen.base_type is not None:
+        yield from _of_value(seen, seen.base_type)
+
+
+def _namespace(name: str, body: Body) -> Iterator[Item]:
+    names = {"flow": FLOW_NAMES, "task": TASK_NAMES, "clock": CLOCK_NAMES}.get(name, ())
+    in_step = isinstance(body.owner, StepSymbol)
+    for word in names:
+        full = f"{name}.{word}"
+        rank = 0 if name != "flow" or in_step == (full in builtins.WORLDLY) else 3
+        empty = builtins.signature(full).startswith(f"{full}()")
+        yield Item(
+            word,
+            "Function",
+            builtins.signature(full),
+            f"{word}()" if empty else f"{word}($1)",
+            not empty,
+            rank,
+            ("word", full),
+        )
+
+
+def _public(scope: ModuleScope, here: ModuleScope) -> Iterator[Symbol]:
+    for name in scope.public_names():
+        symbol = scope.public(name)
+        if symbol is not None and (scope.package == here.package or is_public(symbol)):
+            yield symbol
+
+
+def _of_type(seen: Seen, base: Symbol) -> Iterator[Item]:
+    body = seen.body
+    program = body.program
+    if isinstance(base, EnumSymbol):
+        for variant in program.variants.get(base.qualified, {}).values():
+            yield _item(program, variant, 0, seen.want)
+    if isinstance(base, FlowSymbol):
+        signature = program.signatures.get(base, FnSignature((), (), ERROR))
+        params = ", ".join(f"{name}: {show(type_)}" for name, type_, _ in signature.params)
+        start = f'start("${{1:name}}"{", $2" if params else ""})'
+        yield Item("start", "Method", f"start(name: String, {params})", start, True, 0,
+                   ("word", "instance.start"))
+        yield Item("find", "Method", "find(name: String)", 'find("$1")', True, 1,
+                   ("word", "instance.find"))
+    head = str(getattr(base, "qualified", base.name))
+    declared = getattr(base, "module", None)
+    places = [body.scope, program.prelude(), program.scopes.get(declared) if declared else None]
+    for scope in places:
+        for (owner, _), symbol in (scope.owned if scope is not None else {}).items():
+            if owner == head:
+                yield _item(program, symbol, 1, seen.want)
+
+
+def _of_value(seen: Seen, type_: Type) -> Iterator[Item]:
+    body = seen.body
+    program = body.program
+    if isinstance(type_, ErrorType | NeverType):
+        return
+    if isinstance(type_, Con):
+        yield from _fields_of(seen, type_)
+    if isinstance(type_, Tup):
+        for index, item in enumerate(type_.items):
+            yield Item(str(index), "Field", show(item), rank=_rank(item, seen.want, 1))
+    shown = body.u.shown(type_)
+    for name in builtin_methods(shown):
+        owner = {"Outbox": "instance", "test.Handle": "instance"}.get(
+            shown.name if isinstance(shown, Con) else "", _lower(shown)
+        )
+        yield Item(name, "Method", f"{name}(…)", f"{name}($1)", True, 0, ("word", f"{owner}.{name}"))
+    head = receiver_head(body, type_) or ""
+    for name in sorted(method_names(body, head)):
+        method = find_method(body, head, ast.Ident(Span(0, 0), name))
+        if method is not None:
+            rank = 1 if method.decl.params[0].type and _head_is(method, type_) else 2
+            yield _method(program, method, rank, seen.want)
+    if not isinstance(type_, Fn):
+        yield Item("toJson", "Method", "toJson() -> Json", "toJson()", False, 3,
+                   ("word", "data.toJson"))
+    if type_ == Con("Json"):
+        for name in ("decode", "tryDecode"):
+            yield Item(name, "Method", f"{name}()", f"{name}()", False, 0, ("word", f"data.{name}"))
+
+
+def _lower(type_: Type) -> str:
+    return type_.name.lower() if isinstance(type_, Con) else ""
+
+
+def _head_is(method: FnSymbol, type_: Type) -> bool:
+    return isinstance(type_, Con) and method.module == type_.name.rpartition(".")[0]
+
+
+def _fields_of(seen: Seen, type_: Con) -> Iterator[Item]:
+    program = seen.body.program
+    struct = program.structs.get(type_.name)
+    if struct is not None:
+        for name, field in program.struct_fields.get(struct, ()):
+            yield Item(name, "Field", show(field), name, False, _rank(field, seen.want, 1),
+                       ("field", struct.qualified, name))
+    if type_.name == "Request":
+        yield Item("value", "Field", show(type_.args[0]), rank=0)
+    match type_:
+        case Con("Instance" | "test.Handle", (FlowRef(name),)):
+            flow = program.flow_scope(program.flows[name])
+            for channel in flow.channels:
+                yield _item(program, channel, 1, None)
+            if type_.name == "test.Handle":
+                for view in flow.views:
+                    yield replace(_item(program, view, 1, None), insert=view.name, snippet=False)
+        case _:
+            pass
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def _values(seen: Seen) -> Iterator[Item]:
+    body = seen.body
+    program, want = body.program, seen.want
+    for name, type_ in seen.locals.items():
+        yield Item(name, "Variable", show(type_), name, False, _rank(type_, want, 1))
+    if body.flow is not None:
+        for symbol in body.flow.names.values():
+            yield _item(program, symbol, 2, want)
+    for name, symbol in {**body.scope.imports, **body.scope.names}.items():
+        if not isinstance(symbol, ModuleSymbol):
+            yield _item(program, symbol, 3, want)
+        else:
+            detail = f"module {symbol.name}"
+            yield Item(name, "Module", detail, name, False, 3, ("module", symbol.name))
+    prelude = program.prelude()
+    for symbol in prelude.names.values() if prelude is not None else ():
+        if isinstance(symbol, FnSymbol | ConstSymbol):
+            yield _item(program, symbol, 4, want)
+    yield from _variants(program, want)
+    if not isinstance(body.owner, StepSymbol):
+        yield Item("task", "Module", "tasks of this instance", "task", False, 4)
+    yield Item("flow", "Module", "this instance", "flow", False, 4)
+    for word in FREE_BUILTINS:
+        tool = word not in ("print", "assert", "fail")
+        if not tool or is_testing(body):
+            insert = f"{word}()" if word in ("steps", "attempts") else f"{word}($1)"
+            detail = builtins.signature(word)
+            yield Item(word, "Function", detail, insert, "$" in insert, 4, ("word", word))
+    if is_testing(body):
+        yield Item("clock", "Module", "the time of the test", "clock", False, 4)
+    for name in BUILTIN_TYPES:
+        if any(owner == name for owner, _ in (prelude.owned if prelude is not None else ())):
+            yield Item(name, "Class", "type", name, False, 5, ("builtin", name))
+
+
+def _variants(program: Program, want: Type | None) -> Iterator[Item]:
+    """Bare variants: of the enum that is wanted here, and of those everybody knows."""
+    wanted = want.name if isinstance(want, Con) else None
+    if wanted in program.enums:
+        for variant in program.variants[wanted].values():
+            yield replace(_item(program, variant, 0, None), rank=0)
+    for enum in BARE_ENUMS:
+        if enum != wanted:
+            for variant in program.variants.get(enum, {}).values():
+                yield _item(program, variant, 4, None)
+
+
+def _importable(snapshot: Snapshot, seen: Seen, typed: str) -> Iterator[Item]:
+    """Declarations of other modules, with the import that is missing."""
+    here = seen.body.scope
+    own = snapshot.program.scopes.get(here.name)
+    for scope in snapshot.program.scopes.values():
+        if scope.name == here.name or scope.name == "std.prelude" or scope.name in here.imported:
+            continue
+        shown = scope.name
+        if here.package:
+            shown = shown.removeprefix(f"{here.package}.")
+        last = shown.rsplit(".", 1)[-1]
+        edits = (import_edit(own, f"import {shown}"),) if own is not None else ()
+        if _matches(last, typed.lower()):
+            detail = f"import {shown}"
+            yield Item(last, "Module", detail, last, False, 5, ("module", scope.name), edits)
+        for symbol in _public(scope, here):
+            if isinstance(symbol, ModuleSymbol) or not _matches(symbol.name, typed.lower()):
+                continue
+            item = _item(snapshot.program, symbol, 5, None)
+            yield replace(
+                item,
+                label=f"{last}.{symbol.name}",
+                insert=f"{last}.{item.insert}",
+                detail=f"{item.detail}   import {shown}",
+                edits=edits,
+                rank=5,
+            )
+
+
+# -- items ---------------------------------------------------------------------------------------
+
+_KINDS: dict[type, str] = {
+    ConstSymbol: "Constant",
+    StructSymbol: "Struct",
+    EnumSymbol: "Enum",
+    FlowSymbol: "Class",
+    FlowSlotSymbol: "Property",
+    ChannelSymbol: "Event",
+    ViewSymbol: "Method",
+    FnSymbol: "Function",
+    StepSymbol: "Function",
+    VariantSymbol: "EnumMember",
+    LocalSymbol: "Variable",
+    BuiltinTypeSymbol: "Class",
+    ModuleSymbol: "Module",
+}
+
+
+def _item(program: Program, symbol: Symbol, rank: int, want: Type | None) -> Item:
+    name = symbol.name
+    kind = _KINDS[type(symbol)]
+    key = key_of(symbol, "")
+    match symbol:
+        case FnSymbol() | StepSymbol() | VariantSymbol():
+            signature = program.signatures.get(symbol)
+            if signature is None:
+                return Item(name, kind, "", name, False, rank, key)
+            if isinstance(symbol, FnSymbol) and symbol.is_method:
+                return _method(program, symbol, rank, want)
+            bare = isinstance(symbol, VariantSymbol) and symbol.decl.params is None
+            insert = name if bare else f"{name}($1)" if signature.params else f"{name}()"
+            detail = signature_text(name, signature) if not bare else show(signature.result)
+            if isinstance(symbol, StepSymbol):
+                detail = f"step {detail}"
+            fits = _rank(signature.result, want, rank)
+            return Item(name, kind, detail, insert, "$" in insert, fits, key)
+        case ConstSymbol() | FlowSlotSymbol():
+            type_ = program.declared.get(symbol, ERROR)
+            return Item(name, kind, show(type_), name, False, _rank(type_, want, rank), key)
+        case ViewSymbol():
+            type_ = program.declared.get(symbol, ERROR)
+            return Item(name, kind, f"view -> {show(type_)}", f"{name}()", False, rank, key)
+        case ChannelSymbol():
+            detail = f"channel of {show(program.declared.get(symbol, ERROR))}"
+            return Item(name, kind, detail, name, False, rank, key)
+        case StructSymbol():
+            fields = program.struct_fields.get(symbol, ())
+            wanted = isinstance(want, Con) and want.name == symbol.qualified
+            shown = ", ".join(f"{field}: {show(type_)}" for field, type_ in fields)
+            insert = f"{name} {{ $1 }}" if wanted else name
+            at = 0 if wanted else rank
+            return Item(name, kind, f"{name} {{ {shown} }}", insert, wanted, at, key)
+        case _:
+            return Item(name, kind, kind.lower(), name, False, rank, key)
+
+
+def _method(program: Program, symbol: FnSymbol, rank: int, want: Type | None) -> Item:
+    signature = program.signatures[symbol]
+    rest = FnSignature(signature.type_params, signature.params[1:], signature.result)
+    insert = f"{symbol.name}($1)" if rest.params else f"{symbol.name}()"
+    detail = signature_text(symbol.name, rest)
+    fits = _rank(signature.result, want, rank)
+    return Item(symbol.name, "Method", detail, insert, bool(rest.params), fits,
+                key_of(symbol, ""), module=symbol.module)
+
+
+def _rank(type_: Type, want: Type | None, rank: int) -> int:
+    """0 for what has the wanted type, as far as it is known."""
+    if want is None or isinstance(want, ErrorType | NeverType) or want == Tup():
+        return rank
+    if type_ == want:
+        return 0
+    if isinstance(type_, Con) and isinstance(want, Con) and type_.name == want.name:
+        return 0 if any(isinstance(arg, ErrorType) for arg in want.args) else rank
+    return rank
+
+
+# -- other places --------------------------------------------------------------------------------
+
+
+def _in_pattern(path: tuple[ast.Node, ...]) -> bool:
+    inside = False
+    for node in reversed(path):
+        if isinstance(node, ast.BindPattern | ast.VariantPattern | ast.StructPattern):
+            inside = True
+        elif isinstance(node, ast.MatchArm | ast.ReceiveCase | ast.LetStmt | ast.Condition):
+            return inside
+        elif isinstance(node, ast.Block):
+            return False
+    return False
+
+
+def _in_type(path: tuple[ast.Node, ...]) -> bool:
+    return any(isinstance(node, ast.NamedType | ast.TypeParam) for node in path[-3:])
+
+
+def _patterns(found: Probe) -> Iterator[Item]:
+    """Variants of what is matched, with names for their parts."""
+    facts, program = found.facts, found.program
+    if facts is None or program is None:
+        return
+    types = [facts.types.get(node) for node in reversed(found.path)]
+    type_ = next((each for each in types[:3] if each is not None), None)
+    match_ = _inside(found.path, ast.MatchExpr)
+    if type_ is None or isinstance(type_, ErrorType):
+        type_ = facts.types.get(match_.subject) if match_ is not None else None
+    if not isinstance(type_, Con):
+        return
+    covered = _covered(match_, facts) if match_ is not None else set()
+    for name, variant in program.variants.get(type_.name, {}).items():
+        params = [param.name.name for param in variant.decl.params or ()]
+        holes = ", ".join(f"${{{index}:{param}}}" for index, param in enumerate(params, 1))
+        insert = f"{name}({holes})" if params else name
+        rank = 3 if name in covered else 0
+        detail = f"{name}({', '.join(params)})" if params else show(type_)
+        yield Item(name, "EnumMember", detail, insert, bool(params), rank, key_of(variant, ""))
+    struct = program.structs.get(type_.name)
+    if struct is not None:
+        yield Item(struct.name, "Struct", show(type_), f"{struct.name} {{ $1, .. }}", True, 0)
+    if type_.name == "Bool":
+        yield Item("true", "Keyword", rank=0)
+        yield Item("false", "Keyword", rank=0)
+
+
+def _covered(node: ast.MatchExpr, facts: object) -> set[str]:
+    names: set[str] = set()
+    for arm in node.arms:
+        if arm.guard is None and isinstance(arm.pattern, ast.VariantPattern):
+            names.add(arm.pattern.path[-1].name)
+    return names
+
+
+def _types(found: Probe) -> Iterator[Item]:
+    program, scope = found.program, found.scope
+    for name, builtin in BUILTIN_TYPES.items():
+        if name == "Handle" and _inside(found.path, ast.FlowDecl) is not None:
+            continue
+        arguments = ", ".join(f"${index + 1}" for index in range(builtin.arity))
+        insert = f"{name}<{arguments}>" if arguments else name
+        yield Item(name, "Class", "type", insert, bool(arguments), 4, ("builtin", name))
+    if program is None or scope is None:
+        return
+    prelude = program.prelude()
+    for symbol in {**(prelude.names if prelude is not None else {})}.values():
+        if isinstance(symbol, StructSymbol | EnumSymbol):
+            yield _item(program, symbol, 4, None)
+    for symbol in {**scope.imports, **scope.names}.values():
+        if isinstance(symbol, StructSymbol | EnumSymbol):
+            yield _item(program, symbol, 1, None)
+        elif isinstance(symbol, FlowSymbol):
+            yield replace(_item(program, symbol, 2, None), kind="Class")
+        elif isinstance(symbol, ModuleSymbol):
+            yield _item(program, symbol, 3, None)
+    for param in _type_params(found.path):
+        yield Item(param, "TypeParameter", "type parameter", param, False, 0)
+
+
+def _type_params(path: tuple[ast.Node, ...]) -> list[str]:
+    for node in path:
+        if isinstance(node, ast.FnDecl | ast.StructDecl | ast.EnumDecl):
+            return [param.name.name for param in node.type_params]
+    return []
+
+
+def _struct_at(found: Probe) -> tuple[StructSymbol, set[str]] | None:
+    """The struct whose field is written at the cursor, and the fields that are there."""
+    literal = _inside(found.path, ast.StructExpr)
+    if literal is None or found.facts is None or found.program is None:
+        return None
+    inside = found.path[found.path.index(literal) + 1 :]
+    if not inside or not isinstance(inside[0], ast.FieldInit):
+        return None
+    if inside[0].value is not None and inside[-1] is not inside[0].name:
+        return None
+    symbol = found.facts.uses.get(literal.path[-1])
+    if not isinstance(symbol, StructSymbol):
+        return None
+    given = {init.name.name for init in literal.fields if init.name.name not in MARKS}
+    return symbol, given
+
+
+def _fields(found: Probe, struct: StructSymbol, given: set[str]) -> Iterator[Item]:
+    assert found.program is not None
+    for name, type_ in found.program.struct_fields.get(struct, ()):
+        if name not in given:
+            yield Item(name, "Field", show(type_), f"{name}: $1", True, 0,
+                       ("field", struct.qualified, name))
+
+
+def _named_arguments(found: Probe, seen: Seen) -> Iterator[Item]:
+    """`name:` of the parameters that no argument is given for, and that can still be named."""
+    call = _inside(found.path, ast.Call)
+    if call is None or found.facts is None or found.program is None:
+        return
+    arg = next((arg for arg in call.args if arg in found.path), None)
+    if arg is None or arg.name is not None or not isinstance(arg.value, ast.Name):
+        return
+    symbol = found.facts.uses.get(call.fn)
+    if not isinstance(symbol, FnSymbol | StepSymbol | VariantSymbol):
+        return
+    signature = found.program.signatures.get(symbol)
+    if signature is None:
+        return
+    method = isinstance(call.fn, ast.FieldExpr) and isinstance(symbol, FnSymbol)
+    params = signature.params[1:] if method and symbol.is_method else signature.params
+    given = {each.name.name for each in call.args if each.name is not None}
+    positional = call.args.index(arg)
+    for index, (name, type_, _) in enumerate(params):
+        if index >= positional and name not in given and name != "self":
+            yield Item(f"{name}:", "Field", show(type_), f"{name}: $1", True, 2)
+
+
+def _stage_variables(found: Probe, snapshot: Snapshot | None) -> Iterator[Item]:
+    """Variables that live at a stage: those its `run` bound above."""
+    facts = found.facts
+    run = _inside(found.path, ast.RunDecl)
+    if facts is None or run is None:
+        return
+    for node, symbol in facts.bindings.items():
+        if run.span.start <= symbol.span.start < found.at and symbol.name not in MARKS:
+            type_ = facts.types.get(node, ERROR)
+            yield Item(symbol.name, "Variable", show(type_), symbol.name, False, 0)
+
+
+def _stages(found: Probe) -> Iterator[Item]:
+    flow = _inside(found.path, ast.FlowDecl)
+    if flow is None:
+        return
+    from qoqi.compiler.rules.context import stages_of
+
+    for stage in stages_of(flow):
+        names = [variable.name for variable in stage.variables]
+        holes = ", ".join(f"{name}: ${index}" for index, name in enumerate(names, 1))
+        insert = f"{stage.name.name}({holes})" if names else stage.name.name
+        yield Item(stage.name.name, "Field", "stage", insert, bool(names), 0)
+
+
+def _imports(snapshot: Snapshot, found: Probe, node: ast.ImportDecl) -> Iterator[Item]:
+    program = snapshot.program
+    here = found.parsed.file.module
+    package = snapshot.package.packages.get(here, "")
+    if node.names is not None and found.path[-1] in node.names:
+        dotted = ".".join(part.name for part in node.path)
+        scope = program.scopes.get(f"{package}.{dotted}" if package else dotted)
+        scope = scope or program.scopes.get(dotted)
+        own = program.scopes.get(here)
+        if scope is not None and own is not None:
+            for symbol in _public(scope, own):
+                item = _item(program, symbol, 0, None)
+                yield replace(item, insert=symbol.name, snippet=False)
+        return
+    line = found.prefix[found.prefix.rfind("\n") + 1 :]
+    before = line.split("import", 1)[-1].strip()
+    for name in sorted(program.scopes):
+        shown = name.removeprefix(f"{package}.") if package else name
+        if name in (here, "std.prelude") or not shown.startswith(before):
+            continue
+        rest = shown[len(before) :].split(".", 1)[0]
+        whole = before + rest
+        kind = "Module" if whole in program.scopes else "Folder"
+        yield Item(rest, kind, whole, rest, False, 0, ("module", whole))
+
+
+def document(snapshot: Snapshot, key: Key) -> tuple[str, str]:
+    """The declaration and the documentation of an item, for when it is shown."""
+    if key[0] == "word":
+        return builtins.signature(key[1]), builtins.DOCS.get(key[1], "")
+    place = current(snapshot, key)
+    if place is None:
+        return "", ""
+    return header(snapshot, place.module, place.node), doc_of(snapshot, place.module, place.node)
+
+
+__all__ = ["METHODS", "Completion", "Item", "complete", "document"]
