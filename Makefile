@@ -4,7 +4,7 @@
 # another place for it: make test VENV=/tmp/venv; another interpreter: make test PYTHON=python3.12
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types format bench requirements lock clean
+.PHONY: help demo test check lint types format bench torture requirements lock clean
 
 # The first interpreter that runs and is of a version that pyproject.toml allows.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
@@ -47,8 +47,12 @@ format: $(READY) ## bring the Python sources into shape
 bench: $(READY) ## measure, and print the figures
 	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
+torture: $(READY) ## 200 rounds of kill -9 under load (ROUNDS, SEED and FOLDER may be given)
+	PYTHONPATH=. $(BIN)/python tests/reliability/torture.py --rounds $(or $(ROUNDS),200) \
+		$(if $(SEED),--seed $(SEED)) $(if $(FOLDER),--folder $(FOLDER))
+
 requirements: $(READY) ## requirements that no test shows yet
-	@$(BIN)/python tests/requirements.py
+	@$(BIN)/python tests/test_requirements.py
 
 lock: $(READY) ## pin all dependencies again, after a change of pyproject.toml (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes \

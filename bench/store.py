@@ -1,6 +1,6 @@
 """What the store costs: saves alone and grouped, the look for due instances, a store in memory.
 
-    PYTHONPATH=.links python bench/store.py [--sleepers N] [--folder PATH]
+    PYTHONPATH=.links python bench/store.py [--sleepers N] [--growth N] [--folder PATH]
 
 `save+put` is what a step costs: its answer, and the save that lets the next one leave, in one call
 (one commit a step) or as two calls. Grouped figures go through `StoreThread` from one event loop
@@ -54,6 +54,7 @@ def next_save(id: str, n: int, put: bool) -> Save:
         given=(GivenMark(key(id, n - 1), 1, n, NOW),) if n > 1 else (),
         puts=(answered,) if put and n > 1 else (),
         ledger=(LedgerLine("left", {"steps": [[key(id, n), 1]]}),),
+        again=n > 1,
     )
 
 
@@ -190,6 +191,53 @@ def sleepers(store: SqlStore, count: int) -> None:
     report(f"an end that {count // 3:,} wait for", f"{end * 1e3:.0f} ms")
 
 
+_SERIES = "WITH RECURSIVE c(n) AS (SELECT :low UNION ALL SELECT n + 1 FROM c WHERE n + 1 < :high)"
+_FILL = (
+    'INSERT INTO "instances" ("id", "birth", "flow", "version", "status", "phase", "since",'
+    f' "pass", "created", "wake_at", "args", "state") {_SERIES}'
+    " SELECT 'kept-' || n, 'k7f2k7f2', 'Order', 'v1', 'waiting', 'run', 1, 0, 1, :wake + n,"
+    " '{}', '{}' FROM c",
+    'INSERT INTO "attempts" ("key", "attempt", "instance", "pass", "asked", "step", "result")'
+    f" {_SERIES} SELECT 'kept-' || n || '/k', 1, 'kept-' || n, 0, '[1]', 'charge', '1' FROM c",
+    f'INSERT INTO "ledger" ("instance", "at", "kind", "detail") {_SERIES}'
+    " SELECT 'kept-' || n, 1, 'started', '{}' FROM c",
+)
+
+
+def growth(store: SqlStore, most: int) -> None:
+    """What an instance of five steps and an idle look cost among more and more that are kept."""
+    filled = 0
+    for count in (1_000, 10_000, 100_000, 1_000_000):
+        if count > most:
+            return
+        with store.database.transaction():
+            for statement in _FILL:
+                store.database.run(statement, {"low": filled, "high": count, "wake": UNTIL})
+        filled = count
+
+        def lives(first: int) -> None:
+            with store.database.transaction():
+                for number in range(first, first + 100):
+                    _life(store, f"lives-{filled}-{number}")  # noqa: B023
+
+        each = min(took(lambda at=at: lives(at)) for at in range(0, 800, 100)) / 100  # type: ignore[misc]
+        look = min(took(lambda: store.due(NOW, 50)) for _ in range(100))
+        wake = min(took(lambda: store.next_wake(NOW)) for _ in range(100))
+        report(
+            f"among {count:,}: an instance of five steps, an idle look",
+            f"{each * 1e6:.0f} us, {(look + wake) * 1e6:.0f} us",
+        )
+
+
+def _life(store: SqlStore, id: str) -> None:
+    store.create(request(id), NOW)
+    store.lease(id, ME, NOW, UNTIL)
+    for n in range(1, 6):
+        store.save(id, ME, next_save(id, n, True), (), NOW)
+    end = Save("{}", "done", "run", None, 0, "v1", True, result="1", keep=1_000_000)
+    store.save(id, ME, end, (), NOW)
+
+
 def memory(count: int) -> None:
     def run() -> None:
         for _ in range(count):
@@ -202,6 +250,7 @@ def memory(count: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sleepers", type=int, default=100_000)
+    parser.add_argument("--growth", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path, default=None)
     arguments = parser.parse_args()
     memory(100)
@@ -224,6 +273,9 @@ def main() -> None:
             asyncio.run(run)
         store = make("sleepers")
         sleepers(store, arguments.sleepers)
+        store.close()
+        store = make("growth")
+        growth(store, arguments.growth)
         store.close()
 
 

@@ -92,6 +92,7 @@ RULES: Final[dict[str, str]] = {
     "E0218": "a field without a value",
     "E0305": "arms that do not cover every value",
     "E0323": "a clause that is not a constant",
+    "E0324": "a step that uses its flow's state",
     "F0001": "an effect outside a step",
     "F0002": "a type that is not data",
     "F0003": "a flow operation outside flow code",
@@ -105,6 +106,7 @@ RULES: Final[dict[str, str]] = {
     "F0014": "a cancellation nobody would hear",
     "F0015": "a clause that makes no sense",
     "F0016": "a wait that can never end",
+    "F0017": "a flow without `run`, or with two",
     "W0101": "a loop that waits without a stage",
     "W0102": "a request that is not answered",
     "W0103": "an answer thrown away",
@@ -115,6 +117,7 @@ RULES: Final[dict[str, str]] = {
     "W0108": "code that never runs",
     "W0109": "an arm that never matches",
     "W0110": "a variable hidden by another",
+    "W0111": "a character that hides how a line reads",
 }
 
 # What a build finds: flow.lock, and what changed against it.
@@ -128,6 +131,7 @@ BUILD: Final[dict[str, str]] = {
     "F0010": "a stage that is gone",
     "F0013": "a channel removed or retyped",
     "W0120": "the step of an undo is gone",
+    "W0121": "a migration that is not run",
 }
 
 CODES: Final[dict[str, str]] = {

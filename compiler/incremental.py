@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from qoqi import stdlib
+from qoqi.compiler.causes import first_causes
 from qoqi.compiler.diagnostics import Diagnostic, Severity, sort
 from qoqi.compiler.project.load import Package
 from qoqi.compiler.rules.registry import run_rules_of
@@ -63,6 +64,7 @@ class Snapshot:
     sources: Mapping[str, SourceFile]
     program: Program
     checked: Checked
+    graph: CallGraph
     findings: Mapping[str, Findings]
     diagnostics: tuple[Diagnostic, ...]
     again: frozenset[str]
@@ -133,7 +135,7 @@ def _check(
     sources = {source.module: source for source in stdlib.sources()}
     sources |= {name: each.file for name, each in parsed.items()}
     view = _view(checked, edges.uses(again))
-    graph = infer(view)
+    graph = infer(checked, before.graph if before is not None else None, again)
     findings = dict(before.findings) if before is not None else {}
     found_in: dict[str, list[Diagnostic]] = {}
     for diagnostic in program.diagnostics:
@@ -149,7 +151,9 @@ def _check(
         )
     program.diagnostics = []
     found = _all(package, parsed, findings)
-    return Snapshot(package, parsed, sources, program, checked, findings, found, frozenset(again))
+    return Snapshot(
+        package, parsed, sources, program, checked, graph, findings, found, frozenset(again)
+    )
 
 
 def _all(
@@ -158,7 +162,7 @@ def _all(
     found = list(package.diagnostics)
     for name, each in parsed.items():
         found += [*each.diagnostics, *findings[name].types, *findings[name].rules]
-    return tuple(sort(found))
+    return tuple(sort(first_causes(found, parsed)))
 
 
 def _view(checked: Checked, names: set[str]) -> Checked:

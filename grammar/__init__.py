@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
 
 
 def source(name: str) -> str:
     """The text of a file of this folder, from a checkout or an installed wheel alike."""
-    return files(__name__).joinpath(name).read_text(encoding="utf-8")
+    return (FOLDER / name).read_text(encoding="utf-8")

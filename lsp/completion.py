@@ -1,9 +1,7 @@
 """Completion: what may stand at a cursor, sorted by how well it fits.
 
 The declaration at the cursor is checked as it stands (`probe`); what the checker knows there is
-turned into items. An item's `rank` is the digit that sorts it: 0 has the wanted type or is in place
-here, 1 is a variable, 2 of the flow, 3 of the module, 4 known everywhere, 5 needs an import that
-comes with it, 6 a keyword.
+turned into items (`items`), the best first.
 
 Items have no documentation: `document` finds it when the editor shows one.
 """
@@ -14,66 +12,38 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from qoqi.compiler.diagnostics import Edit
 from qoqi.compiler.incremental import Snapshot
 from qoqi.compiler.names.imports import import_edit
-from qoqi.compiler.names.scope import ModuleScope, is_public
 from qoqi.compiler.names.symbols import (
-    BuiltinTypeSymbol,
-    ChannelSymbol,
     ConstSymbol,
     EnumSymbol,
-    FlowSlotSymbol,
     FlowSymbol,
     FnSymbol,
-    LocalSymbol,
     ModuleSymbol,
     StepSymbol,
     StructSymbol,
-    Symbol,
     VariantSymbol,
-    ViewSymbol,
 )
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
-from qoqi.compiler.types.builtin_names import METHODS, builtin_methods
-from qoqi.compiler.types.builtins import CLOCK_NAMES, FLOW_NAMES, TASK_NAMES
-from qoqi.compiler.types.context import Body, Program
-from qoqi.compiler.types.facts import FnSignature
+from qoqi.compiler.types.context import Program
 from qoqi.compiler.types.members import (
     BARE_ENUMS,
     FREE_BUILTINS,
-    find_method,
-    method_names,
-    receiver_head,
 )
-from qoqi.compiler.types.model import ERROR, Con, ErrorType, FlowRef, Fn, NeverType, Tup, Type, show
+from qoqi.compiler.types.model import ERROR, Con, ErrorType, Type, show
 from qoqi.compiler.types.signatures import BUILTIN_TYPES
 from qoqi.compiler.types.testing import is_testing
 from qoqi.lsp import builtins, words
+from qoqi.lsp.items import Item, fit, item_of, public_symbols
+from qoqi.lsp.members import members, members_of_unimported
 from qoqi.lsp.names import Key, current, key_of
 from qoqi.lsp.probe import MARKS, Probe, Seen, probe
-from qoqi.lsp.wording import doc_of, header, signature_text
+from qoqi.lsp.wording import doc_of, header
 
 ENOUGH = 400
 
 NodeT = TypeVar("NodeT", bound=ast.Node)
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """`kind` is a word of the protocol's `CompletionItemKind`; `insert` is what is written, with
-    places to fill in if `snippet`. `key` leads to the documentation, `edits` are the import."""
-
-    label: str
-    kind: str
-    detail: str = ""
-    insert: str = ""
-    snippet: bool = False
-    rank: int = 3
-    key: Key | None = None
-    edits: tuple[Edit, ...] = ()
-    module: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +103,9 @@ def _items(snapshot: Snapshot | None, found: Probe, text: str) -> Iterator[Item]
             yield from _imports(snapshot, found, imported)
         return
     if seen is not None and seen.member:
-        yield from _members(seen)
+        yield from members(seen)
+        if snapshot is not None and isinstance(path[-1], ast.Ident):
+            yield from members_of_unimported(snapshot, seen, _inside(path, ast.FieldExpr))
         return
     if _in_pattern(path):
         yield from _patterns(found)
@@ -169,130 +141,6 @@ def _inside(path: Iterable[ast.Node], kind: type[NodeT]) -> NodeT | None:
     return None
 
 
-# -- behind a dot --------------------------------------------------------------------------------
-
-
-def _members(seen: Seen) -> Iterator[Item]:
-    body, base = seen.body, seen.base
-    if isinstance(base, str):
-        yield from _namespace(base, body)
-    elif isinstance(base, ModuleSymbol):
-        scope = body.program.scopes.get(base.name)
-        for symbol in _public(scope, body.scope) if scope is not None else ():
-            yield _item(body.program, symbol, 3, seen.want)
-    elif base is not None:
-        yield from _of_type(seen, base)
-    elif seen.base_type is not None:
-        yield from _of_value(seen, seen.base_type)
-
-
-def _namespace(name: str, body: Body) -> Iterator[Item]:
-    names = {"flow": FLOW_NAMES, "task": TASK_NAMES, "clock": CLOCK_NAMES}.get(name, ())
-    in_step = isinstance(body.owner, StepSymbol)
-    for word in names:
-        full = f"{name}.{word}"
-        rank = 0 if name != "flow" or in_step == (full in builtins.WORLDLY) else 3
-        empty = builtins.signature(full).startswith(f"{full}()")
-        yield Item(
-            word,
-            "Function",
-            builtins.signature(full),
-            f"{word}()" if empty else f"{word}($1)",
-            not empty,
-            rank,
-            ("word", full),
-        )
-
-
-def _public(scope: ModuleScope, here: ModuleScope) -> Iterator[Symbol]:
-    for name in scope.public_names():
-        symbol = scope.public(name)
-        if symbol is not None and (scope.package == here.package or is_public(symbol)):
-            yield symbol
-
-
-def _of_type(seen: Seen, base: Symbol) -> Iterator[Item]:
-    body = seen.body
-    program = body.program
-    if isinstance(base, EnumSymbol):
-        for variant in program.variants.get(base.qualified, {}).values():
-            yield _item(program, variant, 0, seen.want)
-    if isinstance(base, FlowSymbol):
-        signature = program.signatures.get(base, FnSignature((), (), ERROR))
-        params = ", ".join(f"{name}: {show(type_)}" for name, type_, _ in signature.params)
-        start = f'start("${{1:name}}"{", $2" if params else ""})'
-        yield Item("start", "Method", f"start(name: String, {params})", start, True, 0,
-                   ("word", "instance.start"))
-        yield Item("find", "Method", "find(name: String)", 'find("$1")', True, 1,
-                   ("word", "instance.find"))
-    head = str(getattr(base, "qualified", base.name))
-    declared = getattr(base, "module", None)
-    places = [body.scope, program.prelude(), program.scopes.get(declared) if declared else None]
-    for scope in places:
-        for (owner, _), symbol in (scope.owned if scope is not None else {}).items():
-            if owner == head:
-                yield _item(program, symbol, 1, seen.want)
-
-
-def _of_value(seen: Seen, type_: Type) -> Iterator[Item]:
-    body = seen.body
-    program = body.program
-    if isinstance(type_, ErrorType | NeverType):
-        return
-    if isinstance(type_, Con):
-        yield from _fields_of(seen, type_)
-    if isinstance(type_, Tup):
-        for index, item in enumerate(type_.items):
-            yield Item(str(index), "Field", show(item), rank=_rank(item, seen.want, 1))
-    shown = body.u.shown(type_)
-    for name in builtin_methods(shown):
-        owner = {"Outbox": "instance", "test.Handle": "instance"}.get(
-            shown.name if isinstance(shown, Con) else "", _lower(shown)
-        )
-        yield Item(name, "Method", f"{name}(…)", f"{name}($1)", True, 0, ("word", f"{owner}.{name}"))
-    head = receiver_head(body, type_) or ""
-    for name in sorted(method_names(body, head)):
-        method = find_method(body, head, ast.Ident(Span(0, 0), name))
-        if method is not None:
-            rank = 1 if method.decl.params[0].type and _head_is(method, type_) else 2
-            yield _method(program, method, rank, seen.want)
-    if not isinstance(type_, Fn):
-        yield Item("toJson", "Method", "toJson() -> Json", "toJson()", False, 3,
-                   ("word", "data.toJson"))
-    if type_ == Con("Json"):
-        for name in ("decode", "tryDecode"):
-            yield Item(name, "Method", f"{name}()", f"{name}()", False, 0, ("word", f"data.{name}"))
-
-
-def _lower(type_: Type) -> str:
-    return type_.name.lower() if isinstance(type_, Con) else ""
-
-
-def _head_is(method: FnSymbol, type_: Type) -> bool:
-    return isinstance(type_, Con) and method.module == type_.name.rpartition(".")[0]
-
-
-def _fields_of(seen: Seen, type_: Con) -> Iterator[Item]:
-    program = seen.body.program
-    struct = program.structs.get(type_.name)
-    if struct is not None:
-        for name, field in program.struct_fields.get(struct, ()):
-            yield Item(name, "Field", show(field), name, False, _rank(field, seen.want, 1),
-                       ("field", struct.qualified, name))
-    if type_.name == "Request":
-        yield Item("value", "Field", show(type_.args[0]), rank=0)
-    match type_:
-        case Con("Instance" | "test.Handle", (FlowRef(name),)):
-            flow = program.flow_scope(program.flows[name])
-            for channel in flow.channels:
-                yield _item(program, channel, 1, None)
-            if type_.name == "test.Handle":
-                for view in flow.views:
-                    yield replace(_item(program, view, 1, None), insert=view.name, snippet=False)
-        case _:
-            pass
-
-
 # -- values --------------------------------------------------------------------------------------
 
 
@@ -300,20 +148,20 @@ def _values(seen: Seen) -> Iterator[Item]:
     body = seen.body
     program, want = body.program, seen.want
     for name, type_ in seen.locals.items():
-        yield Item(name, "Variable", show(type_), name, False, _rank(type_, want, 1))
+        yield Item(name, "Variable", show(type_), name, False, fit(type_, want, 1))
     if body.flow is not None:
         for symbol in body.flow.names.values():
-            yield _item(program, symbol, 2, want)
+            yield item_of(program, symbol, 2, want)
     for name, symbol in {**body.scope.imports, **body.scope.names}.items():
         if not isinstance(symbol, ModuleSymbol):
-            yield _item(program, symbol, 3, want)
+            yield item_of(program, symbol, 3, want)
         else:
             detail = f"module {symbol.name}"
             yield Item(name, "Module", detail, name, False, 3, ("module", symbol.name))
     prelude = program.prelude()
     for symbol in prelude.names.values() if prelude is not None else ():
         if isinstance(symbol, FnSymbol | ConstSymbol):
-            yield _item(program, symbol, 4, want)
+            yield item_of(program, symbol, 4, want)
     yield from _variants(program, want)
     if not isinstance(body.owner, StepSymbol):
         yield Item("task", "Module", "tasks of this instance", "task", False, 4)
@@ -336,11 +184,11 @@ def _variants(program: Program, want: Type | None) -> Iterator[Item]:
     wanted = want.name if isinstance(want, Con) else None
     if wanted in program.enums:
         for variant in program.variants[wanted].values():
-            yield replace(_item(program, variant, 0, None), rank=0)
+            yield replace(item_of(program, variant, 0, None), rank=0)
     for enum in BARE_ENUMS:
         if enum != wanted:
             for variant in program.variants.get(enum, {}).values():
-                yield _item(program, variant, 4, None)
+                yield item_of(program, variant, 4, None)
 
 
 def _importable(snapshot: Snapshot, seen: Seen, typed: str) -> Iterator[Item]:
@@ -358,10 +206,10 @@ def _importable(snapshot: Snapshot, seen: Seen, typed: str) -> Iterator[Item]:
         if _matches(last, typed.lower()):
             detail = f"import {shown}"
             yield Item(last, "Module", detail, last, False, 5, ("module", scope.name), edits)
-        for symbol in _public(scope, here):
+        for symbol in public_symbols(scope, here):
             if isinstance(symbol, ModuleSymbol) or not _matches(symbol.name, typed.lower()):
                 continue
-            item = _item(snapshot.program, symbol, 5, None)
+            item = item_of(snapshot.program, symbol, 5, None)
             yield replace(
                 item,
                 label=f"{last}.{symbol.name}",
@@ -370,84 +218,6 @@ def _importable(snapshot: Snapshot, seen: Seen, typed: str) -> Iterator[Item]:
                 edits=edits,
                 rank=5,
             )
-
-
-# -- items ---------------------------------------------------------------------------------------
-
-_KINDS: dict[type, str] = {
-    ConstSymbol: "Constant",
-    StructSymbol: "Struct",
-    EnumSymbol: "Enum",
-    FlowSymbol: "Class",
-    FlowSlotSymbol: "Property",
-    ChannelSymbol: "Event",
-    ViewSymbol: "Method",
-    FnSymbol: "Function",
-    StepSymbol: "Function",
-    VariantSymbol: "EnumMember",
-    LocalSymbol: "Variable",
-    BuiltinTypeSymbol: "Class",
-    ModuleSymbol: "Module",
-}
-
-
-def _item(program: Program, symbol: Symbol, rank: int, want: Type | None) -> Item:
-    name = symbol.name
-    kind = _KINDS[type(symbol)]
-    key = key_of(symbol, "")
-    match symbol:
-        case FnSymbol() | StepSymbol() | VariantSymbol():
-            signature = program.signatures.get(symbol)
-            if signature is None:
-                return Item(name, kind, "", name, False, rank, key)
-            if isinstance(symbol, FnSymbol) and symbol.is_method:
-                return _method(program, symbol, rank, want)
-            bare = isinstance(symbol, VariantSymbol) and symbol.decl.params is None
-            insert = name if bare else f"{name}($1)" if signature.params else f"{name}()"
-            detail = signature_text(name, signature) if not bare else show(signature.result)
-            if isinstance(symbol, StepSymbol):
-                detail = f"step {detail}"
-            fits = _rank(signature.result, want, rank)
-            return Item(name, kind, detail, insert, "$" in insert, fits, key)
-        case ConstSymbol() | FlowSlotSymbol():
-            type_ = program.declared.get(symbol, ERROR)
-            return Item(name, kind, show(type_), name, False, _rank(type_, want, rank), key)
-        case ViewSymbol():
-            type_ = program.declared.get(symbol, ERROR)
-            return Item(name, kind, f"view -> {show(type_)}", f"{name}()", False, rank, key)
-        case ChannelSymbol():
-            detail = f"channel of {show(program.declared.get(symbol, ERROR))}"
-            return Item(name, kind, detail, name, False, rank, key)
-        case StructSymbol():
-            fields = program.struct_fields.get(symbol, ())
-            wanted = isinstance(want, Con) and want.name == symbol.qualified
-            shown = ", ".join(f"{field}: {show(type_)}" for field, type_ in fields)
-            insert = f"{name} {{ $1 }}" if wanted else name
-            at = 0 if wanted else rank
-            return Item(name, kind, f"{name} {{ {shown} }}", insert, wanted, at, key)
-        case _:
-            return Item(name, kind, kind.lower(), name, False, rank, key)
-
-
-def _method(program: Program, symbol: FnSymbol, rank: int, want: Type | None) -> Item:
-    signature = program.signatures[symbol]
-    rest = FnSignature(signature.type_params, signature.params[1:], signature.result)
-    insert = f"{symbol.name}($1)" if rest.params else f"{symbol.name}()"
-    detail = signature_text(symbol.name, rest)
-    fits = _rank(signature.result, want, rank)
-    return Item(symbol.name, "Method", detail, insert, bool(rest.params), fits,
-                key_of(symbol, ""), module=symbol.module)
-
-
-def _rank(type_: Type, want: Type | None, rank: int) -> int:
-    """0 for what has the wanted type, as far as it is known."""
-    if want is None or isinstance(want, ErrorType | NeverType) or want == Tup():
-        return rank
-    if type_ == want:
-        return 0
-    if isinstance(type_, Con) and isinstance(want, Con) and type_.name == want.name:
-        return 0 if any(isinstance(arg, ErrorType) for arg in want.args) else rank
-    return rank
 
 
 # -- other places --------------------------------------------------------------------------------
@@ -518,14 +288,15 @@ def _types(found: Probe) -> Iterator[Item]:
     prelude = program.prelude()
     for symbol in {**(prelude.names if prelude is not None else {})}.values():
         if isinstance(symbol, StructSymbol | EnumSymbol):
-            yield _item(program, symbol, 4, None)
-    for symbol in {**scope.imports, **scope.names}.values():
+            yield item_of(program, symbol, 4, None)
+    for bound, symbol in {**scope.imports, **scope.names}.items():
         if isinstance(symbol, StructSymbol | EnumSymbol):
-            yield _item(program, symbol, 1, None)
+            yield item_of(program, symbol, 1, None)
         elif isinstance(symbol, FlowSymbol):
-            yield replace(_item(program, symbol, 2, None), kind="Class")
+            yield replace(item_of(program, symbol, 2, None), kind="Class")
         elif isinstance(symbol, ModuleSymbol):
-            yield _item(program, symbol, 3, None)
+            item = item_of(program, symbol, 3, None)
+            yield replace(item, label=bound, insert=bound, detail=symbol.name)
     for param in _type_params(found.path):
         yield Item(param, "TypeParameter", "type parameter", param, False, 0)
 
@@ -558,8 +329,15 @@ def _fields(found: Probe, struct: StructSymbol, given: set[str]) -> Iterator[Ite
     assert found.program is not None
     for name, type_ in found.program.struct_fields.get(struct, ()):
         if name not in given:
-            yield Item(name, "Field", show(type_), f"{name}: $1", True, 0,
-                       ("field", struct.qualified, name))
+            yield Item(
+                name,
+                "Field",
+                show(type_),
+                f"{name}: $1",
+                True,
+                0,
+                ("field", struct.qualified, name),
+            )
 
 
 def _named_arguments(found: Probe, seen: Seen) -> Iterator[Item]:
@@ -576,8 +354,9 @@ def _named_arguments(found: Probe, seen: Seen) -> Iterator[Item]:
     signature = found.program.signatures.get(symbol)
     if signature is None:
         return
-    method = isinstance(call.fn, ast.FieldExpr) and isinstance(symbol, FnSymbol)
-    params = signature.params[1:] if method and symbol.is_method else signature.params
+    params = signature.params
+    if isinstance(call.fn, ast.FieldExpr) and isinstance(symbol, FnSymbol) and symbol.is_method:
+        params = params[1:]
     given = {each.name.name for each in call.args if each.name is not None}
     positional = call.args.index(arg)
     for index, (name, type_, _) in enumerate(params):
@@ -620,8 +399,8 @@ def _imports(snapshot: Snapshot, found: Probe, node: ast.ImportDecl) -> Iterator
         scope = scope or program.scopes.get(dotted)
         own = program.scopes.get(here)
         if scope is not None and own is not None:
-            for symbol in _public(scope, own):
-                item = _item(program, symbol, 0, None)
+            for symbol in public_symbols(scope, own):
+                item = item_of(program, symbol, 0, None)
                 yield replace(item, insert=symbol.name, snippet=False)
         return
     line = found.prefix[found.prefix.rfind("\n") + 1 :]
@@ -644,6 +423,3 @@ def document(snapshot: Snapshot, key: Key) -> tuple[str, str]:
     if place is None:
         return "", ""
     return header(snapshot, place.module, place.node), doc_of(snapshot, place.module, place.node)
-
-
-__all__ = ["METHODS", "Completion", "Item", "complete", "document"]

@@ -109,12 +109,7 @@ def occurrences(snapshot: Snapshot, module: str) -> list[Occurrence]:
     if facts is None or tree is None:
         return []
     found = [Occurrence(d.span, key, None, True) for key, d in declarations(snapshot, module)]
-    short = {
-        init.name.span
-        for plan in facts.structs
-        for init in plan.fields
-        if init.value is None
-    }
+    short = {init.name.span for plan in facts.structs for init in plan.fields if init.value is None}
     for node, symbol in facts.uses.items():
         span = _name_span(node)
         if isinstance(symbol, StructSymbol) and isinstance(node, ast.Ident) and span in short:

@@ -25,14 +25,14 @@ from qoqi.compiler.source import SourceFile, Span
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.syntax.parser import Parsed, parse
 from qoqi.compiler.syntax.walk import node_at
+from qoqi.compiler.types.calls import infer_call
 from qoqi.compiler.types.checker import check_program
 from qoqi.compiler.types.context import Body, Program, Rules
 from qoqi.compiler.types.declarations import check_module
 from qoqi.compiler.types.facts import Facts
 from qoqi.compiler.types.infer import EXPRESSIONS, RULES
-from qoqi.compiler.types.members import Static, infer_field, infer_name, static
-from qoqi.compiler.types.calls import infer_call
 from qoqi.compiler.types.match_args import infer_args
+from qoqi.compiler.types.members import Static, infer_field, infer_name, static
 from qoqi.compiler.types.model import ERROR, Type
 from qoqi.compiler.types.signatures import (
     Demand,
@@ -136,9 +136,7 @@ def endings(text: str, start: int, word: Span, end: int) -> Iterator[tuple[str, 
         yield head + MARK + rest, len(head)
 
 
-def probe(
-    snapshot: Snapshot | None, path: str, module: str, text: str, offset: int
-) -> Probe:
+def probe(snapshot: Snapshot | None, path: str, module: str, text: str, offset: int) -> Probe:
     """Checks the declaration at a cursor. Without a snapshot there is only its syntax."""
     word = word_at(text, offset)
     chunk = chunk_at(text, offset)

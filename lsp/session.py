@@ -178,7 +178,7 @@ class Session:
         self.documents.pop(path, None)
         root = self._roots.pop(path, None)
         if root == path:
-            self._drop(root)
+            self._drop(path)
         else:
             self._touch(path)
         self._roots.clear()
@@ -264,6 +264,8 @@ class Session:
     # -- packages -----------------------------------------------------------------------------
 
     def _find_root(self, path: str) -> str:
+        if not path.startswith("/"):
+            return path
         reader = self._reader()
         root = find_root(reader, path)
         if root == path:

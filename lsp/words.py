@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from qoqi.compiler.syntax import ast
+from qoqi.lsp.items import Item
 from qoqi.lsp.probe import MARKS, Probe
-
-if TYPE_CHECKING:
-    from qoqi.lsp.completion import Item
 
 _CASE = re.compile(r"\bcase\s+\w*\Z")
 _HEADER = re.compile(r"^\s*(?:pub\s+)?(?:extern\s+)?steps?\b[^{]*\Z|^\s*channel\b[^{]*:[^{]*\Z")
@@ -86,8 +83,6 @@ CHANNEL_ONLY = ("capacity", "answers", "inside")
 
 
 def _made(words: dict[str, str], rank: int, kind: str = "Snippet") -> Iterator[Item]:
-    from qoqi.lsp.completion import Item
-
     for word, text in words.items():
         yield Item(word, kind if "$" in text else "Keyword", "", text, "$" in text, rank)
 

@@ -29,9 +29,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
-
-import httpx
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, StepDef
 from qoqi.vm.effects import Ended, Failed, Operation, OutOfBudget
@@ -43,6 +41,9 @@ from qoqi.vm.jsonform import json_text, to_json, value_text
 from qoqi.vm.program import Program
 from qoqi.vm.sizes import too_large
 from qoqi.vm.values import Duration, RangeValue, Struct, Time, UndoValue, Variant
+
+if TYPE_CHECKING:
+    import httpx
 
 GRACE: Final = 60_000
 RESPONSE_LIMIT: Final = 16 << 20
@@ -68,19 +69,49 @@ class World:
     """What bodies touch. One per daemon; tests give their own transport, environment and chance."""
 
     now: Callable[[], int]
-    http: httpx.AsyncClient
+    http: httpx.AsyncClient | LateClient
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
     chance: random.Random = field(default_factory=random.SystemRandom)
     slice: int = 20_000
     value_limit: int = 1 << 20
 
 
-def http_client() -> httpx.AsyncClient:
+class LateClient:
+    """A client of httpx from the first request on.
+
+    To load httpx, and the certificates that it trusts, takes as long as half of a daemon's start.
+    """
+
+    def __init__(self) -> None:
+        self._client: httpx.AsyncClient | None = None
+
+    def _made(self) -> httpx.AsyncClient:
+        if self._client is None:
+            import httpx
+
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
+            self._client = httpx.AsyncClient(
+                follow_redirects=False, limits=limits, timeout=None, headers={"User-Agent": "qoqi"}
+            )
+        return self._client
+
+    def build_request(self, method: str, url: str, **given: Any) -> httpx.Request:
+        return self._made().build_request(method, url, **given)
+
+    async def send(self, request: httpx.Request, *, stream: bool) -> httpx.Response:
+        return await self._made().send(request, stream=stream)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+
+def http_client() -> LateClient:
     """The client all bodies share: no redirect is followed, no cookie kept between requests."""
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=200)
-    return httpx.AsyncClient(
-        follow_redirects=False, limits=limits, timeout=None, headers={"User-Agent": "qoqi"}
-    )
+    return LateClient()
 
 
 @dataclass(slots=True)
@@ -288,6 +319,8 @@ async def _request(
     headers: dict[object, object],
     content: bytes,
 ) -> Struct:
+    import httpx
+
     sent = [(str(name), str(value)) for name, value in headers.items()]
     for name, value in sent:
         if not name or not set("\r\n\0").isdisjoint(name + value):

@@ -16,7 +16,10 @@ class Clock(Protocol):
     def now(self) -> int: ...
 
     async def sleep_until(self, at: int) -> None:
-        """Returns when it is `at` or later; at once if it is already."""
+        """Returns when it is `at` or later; at once if it is already.
+
+        A clock that is set back may let go earlier: who must not be early looks at `now`.
+        """
         ...
 
 
@@ -25,9 +28,14 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     async def sleep_until(self, at: int) -> None:
-        """Looks again after a minute at most: the system's time may be set."""
-        while (left := at - self.now()) > 0:
-            await asyncio.sleep(min(left, 60_000) / 1000)
+        """Looks again after a minute at most: the system's time may be set.
+
+        Where it was set back, as much time passes as was left at first, and no more: who sleeps for
+        a second to look again does not sleep for the hour that the clock lost.
+        """
+        end = time.monotonic() + (at - self.now()) / 1000
+        while (left := at - self.now()) > 0 and (rest := end - time.monotonic()) > 0:
+            await asyncio.sleep(min(left / 1000, rest, 60.0))
 
 
 class VirtualClock:

@@ -6,8 +6,8 @@ the instance leaves memory. It looks again when something was written that may h
 instance due (`wake`), when the next wait is over, and once a second in any case.
 
 Telling. What lands for an instance is told to its host if this process holds it; where nobody holds
-it the daemon looks at once. Both are hints: everything is read from the store, and an untold
-instance is found at its next write or the next look.
+it the daemon tries to take it at once. Both are hints: everything is read from the store, and an
+untold instance is found at its next write or the next look.
 
 What goes wrong. A turn that raises is logged and its instance given back as the store has it, to be
 taken again; the third time in a row it is stopped (R0011). The store counts takings that ended a
@@ -21,6 +21,7 @@ waiting and gives its lease back: the next daemon goes on at once.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import secrets
 import uuid
@@ -33,7 +34,7 @@ from qoqi.runtime.host import BUSY_FIRST, BUSY_MOST, StoreHost, broken_body, dra
 from qoqi.runtime.lease import renewals
 from qoqi.runtime.model import InstanceRow, Settings, VersionRow
 from qoqi.runtime.programs import Programs, arguments_text, positional
-from qoqi.runtime.store.protocol import StartRequest, StoreBusy, Taken, Woken
+from qoqi.runtime.store.protocol import StartRequest, StoreBroken, StoreBusy, Taken, Woken
 from qoqi.runtime.store.thread import StoreThread
 from qoqi.vm import turn
 from qoqi.vm.effects import Operation
@@ -62,7 +63,18 @@ from qoqi.vm.snapshot import freeze, start_state
 _log = logging.getLogger("qoqi.daemon")
 
 POISON = 3
+COLLECTIONS = (20_000, 20, 50)
 SWEEP = 60_000
+SWEEP_VERSIONS = 24 * 3_600_000  # it reads the states of instances, and a day more costs nothing
+
+
+def collect_rarely() -> None:
+    """For a process that is a daemon and nothing else: what is loaded by now stays, and is not
+    looked through for garbage again, and what comes and goes with each step is looked through more
+    rarely. With Python's own settings a tenth of the time goes there."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTIONS)
 
 
 def incarnation(name: str) -> str:
@@ -95,6 +107,7 @@ class Daemon:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._bodies: set[asyncio.Task[None]] = set()
         self._writes: set[asyncio.Task[None]] = set()
+        self._taking: set[asyncio.Task[None]] = set()
         self._dead = False
         self._early: dict[str, list[Event]] = {}
         self._passed: set[str] = set()
@@ -134,7 +147,21 @@ class Daemon:
             await asyncio.wait({limit, written}, return_when=asyncio.FIRST_COMPLETED)
             limit.cancel()
             written.cancel()
+        await self._let_go()
         await self.kill()
+
+    async def _let_go(self) -> None:
+        """Past the limit: what did not write itself is given back as its last save has it.
+
+        Its attempts stay open until their limits, as those of any other daemon's bodies.
+        """
+        late = [host for host in self.hosts.values() if not (host.released or host.lost)]
+        turns = [self._tasks[host.id] for host in late if host.id in self._tasks]
+        for turn_task in turns:
+            turn_task.cancel()
+        await asyncio.gather(*turns, return_exceptions=True)
+        for host in late:
+            await self._give_back(host, None)
 
     async def _all_written(self, tasks: list[asyncio.Task[None]]) -> None:
         await asyncio.wait(tasks)
@@ -144,7 +171,7 @@ class Daemon:
     async def kill(self) -> None:
         """Drops everything as it is, as the end of the process would: nothing more is written."""
         self.draining = self._dead = True
-        ending = [*self._loops, *self._tasks.values(), *self._bodies, *self._writes]
+        ending = [*self._loops, *self._tasks.values(), *self._bodies, *self._writes, *self._taking]
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
@@ -154,8 +181,8 @@ class Daemon:
         while True:
             try:
                 await job()
-            except StoreBusy as busy:
-                _log.warning("%s: the database is busy: %s", name.strip("_"), busy)
+            except (StoreBusy, StoreBroken) as trouble:
+                _log.warning("%s goes on later: %s", name.strip("_"), trouble)
             except Exception:
                 _log.exception("%s failed and goes on", name.strip("_"))
             await self.clock.sleep_until(self.clock.now() + self.settings.look)
@@ -170,11 +197,16 @@ class Daemon:
         await renewals(self)
 
     async def _sweeps(self) -> None:
+        swept = self.clock.now()
         while True:
             await self.clock.sleep_until(self.clock.now() + SWEEP)
             deleted = await self.store.sweep(self.clock.now(), self.settings.keep)
             if deleted:
                 _log.info("swept %d ended instances", deleted)
+            if self.clock.now() - swept >= SWEEP_VERSIONS:
+                swept = self.clock.now()
+                for flow, hash in await self.store.sweep_versions():
+                    _log.info("swept version %s of %s, which nobody needs", hash[:12], flow)
 
     # -- taking up -----------------------------------------------------------------------------
 
@@ -186,20 +218,22 @@ class Daemon:
         settings = self.settings
         while not self.draining:
             self._look.clear()
-            ids = await self.store.due(self.clock.now(), settings.look_limit)
+            now = self.clock.now()
+            ids = await self.store.due(now, settings.look_limit)
             fresh = [id for id in ids if id not in self.hosts and id not in self._early]
             self._passed.update(id for id in ids if id in self.hosts)
             if fresh and not self.draining:
+                for id in fresh:
+                    self._early[id] = []
                 await asyncio.gather(*(self._take(id) for id in fresh))
                 if len(ids) >= settings.look_limit:
                     continue
-            await self._until_next()
+            await self._until_next(now)
 
-    async def _until_next(self) -> None:
-        """Sleeps until told, until the next wait is over, or a second."""
+    async def _until_next(self, now: int) -> None:
+        """Sleeps until told, until the first wait after the look at `now` is over, or a second."""
         if self._look.is_set():
             return
-        now = self.clock.now()
         at = now + self.settings.look
         wake = await self.store.next_wake(now)
         if wake is not None:
@@ -214,8 +248,10 @@ class Daemon:
             over.cancel()
 
     async def _take(self, id: str) -> None:
-        """Leases an instance and starts its task; what is told meanwhile reaches its host."""
-        self._early[id] = []
+        """Leases an instance that is in `_early`, and starts its task.
+
+        What is told meanwhile reaches its host.
+        """
         try:
             now = self.clock.now()
             until = now + self.settings.lease
@@ -232,6 +268,18 @@ class Daemon:
         finally:
             del self._early[id]
 
+    async def _take_told(self, id: str) -> None:
+        """News for an instance that nobody holds: it is probably due, and its lease says whether.
+
+        Whatever goes wrong here, the next look finds the instance.
+        """
+        try:
+            await self._take(id)
+        except StoreBusy as busy:
+            _log.info("%s: not taken yet, the database is busy: %s", id, busy)
+        except Exception:
+            _log.exception("%s: could not be taken", id)
+
     async def _run(self, host: StoreHost, taken: Taken) -> None:
         """One instance, from its lease to the moment it leaves memory."""
         id = host.id
@@ -241,13 +289,13 @@ class Daemon:
                 return
             row = taken.row
             await self.programs.prepare(row.version, row.state, row.stopped_state)
-            await turn.run(self._taken_up(taken), host, self.programs.code, self._limits())
+            await turn.run(self._taken_up(taken), host, self.programs.code, self.limits())
             self._crashes.pop(id, None)
         except LeaseLost as why:
             _log.info("%s: dropped, its lease is lost %s", id, why)
             await self._give_back(host, None)
-        except StoreBusy as busy:
-            _log.warning("%s: dropped until its lease is over, the database is busy: %s", id, busy)
+        except (StoreBusy, StoreBroken) as trouble:
+            _log.warning("%s: dropped until its lease is over, %s", id, trouble)
         except Exception:
             _log.exception("%s: its turn failed", id)
             count = self._crashes[id] = self._crashes.get(id, 0) + 1
@@ -287,7 +335,7 @@ class Daemon:
             row.stopped_by is not None,
         )
 
-    def _limits(self) -> Limits:
+    def limits(self) -> Limits:
         s = self.settings
         return Limits(
             s.tries, s.retry, s.far, s.wave, s.slice, s.state_note, s.state_limit, s.value_limit
@@ -314,7 +362,7 @@ class Daemon:
             at = self.clock.now() + (self.settings.retry if failed else 0)
             await host.still(_given_back(row, at, () if failed is None else (failed,)))
             self.wake()
-        except (LeaseLost, StoreBusy):
+        except (LeaseLost, StoreBusy, StoreBroken):
             _log.info("%s: not given back, its lease runs out", host.id)
 
     async def _stop_poisoned(self, host: StoreHost, row: InstanceRow) -> None:
@@ -340,7 +388,7 @@ class Daemon:
     # -- telling -------------------------------------------------------------------------------
 
     def tell(self, id: str, owner: str | None, event: Event) -> None:
-        """News for an instance: to its host, or a look where nobody holds it."""
+        """News for an instance: to its host; where nobody holds it, it is taken if it is due."""
         self.changes.tell(id)
         host = self.hosts.get(id)
         if host is not None:
@@ -348,6 +396,9 @@ class Daemon:
             self._passed.add(id)
         elif id in self._early:
             self._early[id].append(event)
+        elif owner is None and not self.draining:
+            self._early[id] = []
+            _keep(self._taking, self._take_told(id))
         elif owner is None or owner == self.me:
             self.wake()
 
@@ -437,7 +488,7 @@ class Daemon:
         self, id: str, flow: str, args: str, *, parent: str | None
     ) -> StartRequest:
         """The row of an instance that another one starts, in the newest version of its flow."""
-        hash = await self.programs.newest(flow)
+        hash = await self.programs.to_start(flow)
         if hash is None:
             raise NotDeployed(flow)
         program = self.programs.code(hash)

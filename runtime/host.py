@@ -19,6 +19,7 @@ stands.
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import secrets
 from collections import deque
@@ -59,13 +60,12 @@ R = TypeVar("R")
 
 _log = logging.getLogger("qoqi.host")
 
-_BASE32 = "abcdefghijklmnopqrstuvwxyz234567"
 BUSY_FIRST, BUSY_MOST = 100, 5_000
 
 
 def draw_birth() -> str:
     """Eight characters of base 32: never given again, as good as never drawn twice."""
-    return "".join(secrets.choice(_BASE32) for _ in range(8))
+    return base64.b32encode(secrets.token_bytes(5)).decode("ascii").lower()
 
 
 class StoreHost:
@@ -227,8 +227,6 @@ class StoreHost:
             self._messages = tuple(m for m in self._messages if m.seq not in taken)
         if woken.owners:
             daemon.tell_all(woken, self.id, cancels=save.enter_finish is not None)
-        if starts:
-            daemon.wake()
         return saved
 
     async def _start_request(self, new: NewInstance) -> StartRequest:
@@ -268,13 +266,16 @@ class StoreHost:
     def under_way(self, key: str, attempt: int) -> bool:
         return (key, attempt) in self.out
 
+    def ready(self) -> bool:
+        return bool(self._events)
+
     async def event(self, until: int | None) -> Event:
         clock = self._daemon.clock
         while True:
             if self.lost:
                 raise LeaseLost
-            if self._drains and (self._drains > 1 or clock.now() >= self.drain_until):
-                self._drains = min(self._drains, 1)
+            if self._drains > 1 or (self._drains and clock.now() >= self.drain_until):
+                self._drains -= 1
                 return Drain()
             if self._events:
                 event = self._events.popleft()

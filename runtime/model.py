@@ -190,6 +190,18 @@ class VersionRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """How many living instances of a version are at a stage, in a status and phase."""
+
+    flow: str
+    version: str
+    stage: str | None
+    status: str
+    phase: str
+    instances: int
+
+
+@dataclass(frozen=True, slots=True)
 class DaemonRow:
     incarnation: str
     alive_until: int

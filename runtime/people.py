@@ -44,9 +44,13 @@ def wait_words(wait: WaitView, channels: list[str]) -> str:
         case "flow":
             return f"the end of {wait.other}"
         case "all":
-            return f"the end of {wait.left} instances"
+            return f"the end of {wait.left} instance{'' if wait.left == 1 else 's'}"
         case "answer":
             return "an answer"
+        case "slot":
+            return "a free place among the attempts of its step"
+        case "cancelled":
+            return "a cancellation"
         case _:
             return wait.kind
 

@@ -43,6 +43,7 @@ class Programs:
         self._newest: dict[str, str | None] = {}
         self._previous: dict[str, str | None] = {}
         self._pins: frozenset[tuple[str, str]] = frozenset()
+        self.chosen: dict[str, str] = {}
 
     def code(self, hash: str) -> Program:
         """A program that was loaded before: what a turn may ask for (see `prepare`)."""
@@ -94,6 +95,14 @@ class Programs:
             hash = self._newest[flow] = await self._store.newest(flow)
         if hash is not None:
             await self.get(hash)
+        return hash
+
+    async def to_start(self, flow: str) -> str | None:
+        """The version new instances begin in: the newest, unless `chosen` says another (`dev`)."""
+        hash = self.chosen.get(flow)
+        if hash is None:
+            return await self.newest(flow)
+        await self.get(hash)
         return hash
 
     async def newest_for(self, flow: str, version: str) -> str | None:

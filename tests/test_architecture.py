@@ -23,9 +23,15 @@ MAY_IMPORT = {
     "qoqi.vm": (),
     "qoqi.grammar": (),
     "qoqi.compiler": ("qoqi.grammar", "qoqi.stdlib", "qoqi.vm.bytecode", "qoqi.vm.codes"),
-    "qoqi.lsp": ("qoqi.compiler", "qoqi.vm.codes"),
+    "qoqi.lsp": ("qoqi.compiler", "qoqi.stdlib", "qoqi.vm.codes"),
     "qoqi.runtime.deploy": ("qoqi.compiler", "qoqi.runtime", "qoqi.vm"),
-    "qoqi.runtime.cli": ("qoqi.compiler", "qoqi.runtime", "qoqi.vm"),
+    "qoqi.runtime.cli": (
+        "qoqi.compiler",
+        "qoqi.lsp",
+        "qoqi.runtime",
+        "qoqi.stdlib",
+        "qoqi.vm",
+    ),
     "qoqi.runtime": ("qoqi.vm",),
 }
 

@@ -43,6 +43,10 @@ async def look(instance: Instance, other: str | None = None) -> None:
 async def pass_time(instance: Instance) -> None:
     """Gives up what is past its limit and notes the tries whose delay is over."""
     now = instance.host.now()
+    soonest = instance.soonest()
+    if soonest is None or now < soonest:
+        return
+    instance.forget_soonest()
     for opened in [one for one in instance.open.values() if one.until <= now]:
         if await steps.out_of_time(instance, opened):
             _settled(instance, opened)
@@ -55,7 +59,10 @@ async def pass_time(instance: Instance) -> None:
 
 
 def _settled(instance: Instance, opened: OpenAttempt) -> None:
-    if instance.ending or not opened.task:
+    if instance.ending:
+        return
+    steps.slot_is_free(instance, opened.step)
+    if not opened.task:
         return
     task = instance.machine.tasks.get(opened.task)
     if task is None or task.ended:

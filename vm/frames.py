@@ -63,7 +63,8 @@ class Task:
 
     `ended` with `value`, or with `failure`; `cancelled` says that its owner stopped it.
     `now` is what flow.now() gives: when the last answer it took was first given, in ms.
-    `spent` counts instructions since its last step or wait (R0007); it is no part of the state.
+    `spent` counts instructions since its last step or wait (R0007); it is no part of the state, nor
+    is `text`: what it was frozen as (see `snapshot`), at which stop and try.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Task:
     failure: Failure | None = None
     group: str = ""
     spent: int = field(default=0, compare=False)
+    text: tuple[object, int, str] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(slots=True)

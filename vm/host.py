@@ -9,6 +9,9 @@ Results of attempts are text: a value is JSON (a string has quotes), and the bar
 how an attempt ended without one. `timeout`: its limit passed. `retry`: the body said flow.retry.
 `lost`: no answer came from the network, so it is tried again but may have acted. `failed`: a
 mistake in the body. `spent`: a person resumed, and the attempt counts as no try any more.
+
+Nobody changes a record once it is made. Those made for every step are not frozen all the same:
+making a frozen one takes several times as long.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class LeaseLost(Exception):
     """The write was refused: another daemon has the instance, or nobody. Drop it from memory."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Attempt:
     """A row of `attempts`. Times in ms; `result` is None while it is under way.
 
@@ -96,7 +99,7 @@ class EndedInstance:
 # -- what a save writes ------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NewAttempt:
     """A step that leaves after this save; `until` is its limit.
 
@@ -127,7 +130,7 @@ class KeptAnswer:
     message: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GivenMark:
     """An attempt's answer was given to its task: its place in the order of giving."""
 
@@ -137,7 +140,7 @@ class GivenMark:
     given_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PutResult:
     """An answer written by the same transaction as the save that follows it.
 
@@ -149,6 +152,9 @@ class PutResult:
     result: str
     failure: str | None = None
     undo: str | None = None
+    # Where it is written before the save that says so: when it was first given, and in what order.
+    given: int | None = None
+    given_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +221,7 @@ class NewMessage:
     pass_number: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LedgerLine:
     """What happened, for people; the algorithm never reads it. `detail` is JSON-able."""
 
@@ -224,7 +230,7 @@ class LedgerLine:
     actor: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Save:
     """One transaction: an instance's row and all that goes with it.
 
@@ -329,7 +335,7 @@ class NotDeployed(Exception):
 # -- what comes back ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepEnded:
     """A body of this daemon ended. `result` is JSON or a bare word; nothing is written yet.
 
@@ -373,7 +379,7 @@ class Drain:
 Event = StepEnded | Told | CancelTold | TimeOver | Drain
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LeavingStep:
     """A step whose attempt is written: it may leave now, and is given up at `until`."""
 
@@ -429,6 +435,10 @@ class Host(Protocol):
 
     def under_way(self, key: str, attempt: int) -> bool:
         """Whether a body of this daemon runs that attempt."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether `event` has something to give that has happened already."""
         ...
 
     async def event(self, until: int | None) -> Event:

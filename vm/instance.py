@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from qoqi.vm.bytecode.chunk import PeerDef, StepDef, Term
 from qoqi.vm.bytecode.opcodes import WaitKind
@@ -131,6 +131,9 @@ class Instance:
     ending: bool = False
     last_state: str = ""
     dirty: bool = True
+    known_soonest: bool = False
+    at_soonest: int | None = None
+    last_save: Save | None = None  # of this taking
     watch: Callable[[Task, str, str], None] | None = None
     size: int = 0  # of the state as it was written last
     answered: int = 0  # answers kept in this pass
@@ -143,7 +146,7 @@ class Instance:
     sends: list[NewMessage] = field(default_factory=list)
     replies: list[tuple[int, str]] = field(default_factory=list)
     ledger: list[LedgerLine] = field(default_factory=list)
-    at_stage: str | None = None
+    at_stage: Callable[[], str] | None = None  # the state there, once it is written
     drop_before: int | None = None
     saved_channels: dict[int, ChannelRow] = field(default_factory=dict)
 
@@ -311,7 +314,7 @@ class Instance:
             pass_number=machine.pass_number,
             version=machine.version,
             release=release,
-            at_stage=self.at_stage,
+            at_stage=None if self.at_stage is None else self.at_stage(),
             drop_before=self.drop_before,
             waits=self.wait_rows() if waits is None else waits,
             attempts=rows,
@@ -333,6 +336,7 @@ class Instance:
             enter_finish=enter_finish,
             ledger=tuple(self.ledger),
         )
+        save.again = _only_state(save, self.last_save)
         try:
             saved = await self.host.still(save)
         except PutLost:
@@ -354,7 +358,7 @@ class Instance:
         """Writes answers that no save is about to carry. If one lost, memory is not the truth."""
         lost = False
         while self.puts:
-            put = self.puts[0]
+            put = self.puts[0] = self._marked(self.puts[0])
             row = await self.host.put_result(put)
             self.puts.pop(0)
             if row.result != put.result:
@@ -362,6 +366,14 @@ class Instance:
                 lost = True
         if lost:
             raise PutLost
+
+    def _marked(self, put: PutResult) -> PutResult:
+        """With when it was given: after a crash it is given at that moment again (`flow.now()`)."""
+        for mark in self.given:
+            if (mark.key, mark.attempt) == (put.key, put.attempt):
+                self.given.remove(mark)
+                return replace(put, given=mark.given, given_at=mark.given_at)
+        return put
 
     async def _put_alone(self) -> None:
         """The slow way of one commit a step: each answer on its own, whatever becomes of others."""
@@ -385,6 +397,7 @@ class Instance:
         self.seen_cancel = None
         self.dirty = False
         self.last_state = save.state
+        self.last_save = save
         self.size = len(save.state)
         for row in save.channels:
             self.saved_channels[row.channel] = row
@@ -445,6 +458,21 @@ class Instance:
                 rows.append(WaitRow(task.name, 0, "after", at=self.host.now()))
         return tuple(rows)
 
+    def look_at(self, moment: int) -> None:
+        """Something will be over then."""
+        if self.known_soonest and (self.at_soonest is None or moment < self.at_soonest):
+            self.at_soonest = moment
+
+    def soonest(self) -> int | None:
+        """Nothing here is over before this moment. It may be too early by what is not there
+        any more: that costs one look at everything, where `next_time` costs one each time."""
+        if not self.known_soonest:
+            self.at_soonest, self.known_soonest = self.next_time(), True
+        return self.at_soonest
+
+    def forget_soonest(self) -> None:
+        self.known_soonest = False
+
     def next_time(self) -> int | None:
         """The earliest moment at which something here is over."""
         times = [opened.until for opened in self.open.values()]
@@ -484,6 +512,27 @@ class Instance:
                 return True
             case _:
                 return False
+
+
+def _only_state(save: Save, last: Save | None) -> bool:
+    """Whether the row and the waits stay as the last save wrote them, but for the state."""
+    return (
+        last is not None
+        and save.status == last.status == "running"
+        and not save.release
+        and save.phase == last.phase
+        and save.stage == last.stage
+        and save.pass_number == last.pass_number
+        and save.version == last.version
+        and save.refuses == last.refuses
+        and save.result == last.result
+        and save.waits == last.waits
+        and save.at_stage is None
+        and save.drop_before is None
+        and save.stopped_by is None
+        and save.seen_cancel is None
+        and save.enter_finish is None
+    )
 
 
 def _case_rows(task: str, at: AtWait) -> list[WaitRow]:

@@ -30,3 +30,8 @@ def task_of(key: str) -> str:
 
 def is_undo(key: str) -> bool:
     return key.rpartition(":")[2].startswith("undo#")
+
+
+def pass_of(key: str) -> int:
+    """The pass a key belongs to."""
+    return int(key.rsplit(":", 2)[0].rpartition("/")[2])

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Final
 
-from qoqi.vm.jsonform import DEPTH_LIMIT
 from qoqi.vm.text import bytes_text, date_text, decimal_text, duration_text, time_text
 from qoqi.vm.values import (
+    DEPTH_LIMIT,
     Closure,
     Date,
     Duration,

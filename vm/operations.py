@@ -52,7 +52,8 @@ class GaveUp(Exception):
 def unwinding(instance: Instance) -> Task | None:
     """The task that waits for its undos to run (`flow.unwind`), if one does."""
     for task in instance.machine.tasks.values():
-        if isinstance(task.at, AtOperation) and task.at.name == UNWIND:
+        at = task.at
+        if at.__class__ is AtOperation and isinstance(at, AtOperation) and at.name == UNWIND:
             return task
     return None
 
@@ -460,6 +461,8 @@ def _ask_send(instance: Instance, at: AtOperation) -> None:
 
 def settle(instance: Instance, started: tuple[Started, ...], sent: tuple[SentMessage, ...]) -> None:
     """What a save found for its starts and sends goes to the tasks that asked."""
+    if not started and not sent:
+        return
     outcomes: dict[str, Started | SentMessage] = {one.key: one for one in started}
     outcomes.update({one.key: one for one in sent})
     for task in list(instance.machine.tasks.values()):

@@ -3,6 +3,7 @@
     freeze(machine, program) -> text        thaw(text, program) -> machine
     freeze_stage(machine, program) -> text  the plain form, or SnapshotError
     start_state(program, …) -> machine      what an instance is before it first moves
+    state_at_stage(machine, …) -> text      the plain form of one at a stage, by names and JSON
 
 Two forms. Where run is alone and stands right behind a stage, the state is plain JSON a person can
 read: the stage's variables, parameters and fields by name, in the JSON form of their types:
@@ -25,7 +26,7 @@ Instructions spent since the last wait (R0007) are not kept: a thawed task count
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, StageDef, Term
@@ -90,11 +91,13 @@ def freeze(machine: Machine, program: Program) -> str:
     """The machine as text; FlowError R0008 for a value nested too deep or of too many parts."""
     stage = _stage_of(machine, program)
     if stage is not None:
-        return json_text(_plain(machine, program, stage))
-    return json_text(
+        return freeze_stage(machine, program)
+    alone = len(machine.tasks) == 1
+    tasks = [
+        json_text(_task(task)) if alone else _task_text(task) for task in machine.tasks.values()
+    ]
+    rest = json_text(
         {
-            **_head(machine),
-            "tasks": [_task(task) for task in machine.tasks.values()],
             "fields": [freeze_value(value) for value in machine.flow_slots],
             "channels": [
                 {"items": [freeze_value(item) for item in channel.items], "closed": channel.closed}
@@ -103,17 +106,82 @@ def freeze(machine: Machine, program: Program) -> str:
             "undo": [_undo(entry) for entry in machine.undos],
         }
     )
+    return f'{json_text(_head(machine))[:-1]},"tasks":[{",".join(tasks)}],{rest[1:]}'
+
+
+def _task_text(task: Task) -> str:
+    """The text of one task of several, made again only if it has moved since.
+
+    A task moves by being given what it stopped at, and stops then at something new. What stands in
+    its frames is nobody else's: values are never changed in place where another could see it.
+    """
+    at = task.at
+    tries = at.attempt if isinstance(at, AtStep) else 0
+    still: object = at if at is not None else ("cancelled" if task.cancelled else "ended")
+    known = task.text
+    stopped = at is not None or task.ended
+    if known is not None and stopped and known[0] is still and known[1] == tries:
+        return known[2]
+    text = json_text(_task(task))
+    task.text = (still, tries, text) if stopped else None
+    return text
 
 
 def freeze_stage(machine: Machine, program: Program) -> str:
     """The machine in the plain form; SnapshotError unless run is alone, right behind a stage."""
-    stage = _stage_of(machine, program)
+    return frozen_stage(machine, program)()
+
+
+def frozen_stage(machine: Machine, program: Program) -> Callable[[], str]:
+    """`freeze_stage` of this moment, whose text is made when it is asked for.
+
+    A turn may pass thousands of stages before a write, which keeps the last of them. What waits in
+    the channels is not gone through until then: nothing changes a message, it only comes and goes.
+    """
+    stage = _stage_of(machine, program, messages=False)
     if stage is None:
         raise SnapshotError("run is not alone, right behind a stage")
-    return json_text(_plain(machine, program, stage))
+    plain = _plain(machine, program, stage)
+    channels = [
+        (definition.name, [*channel.items], channel.closed)
+        for definition, channel in zip(program.chunk.channels, machine.channels, strict=True)
+    ]
+
+    def text() -> str:
+        if not all(_is_message(item) for _, items, _ in channels for item in items):
+            raise SnapshotError("a channel holds what is no message")
+        plain["channels"] = _plain_channels(channels)
+        return json_text(plain)
+
+    return text
 
 
-def _stage_of(machine: Machine, program: Program) -> StageDef | None:
+def state_at_stage(
+    machine: Machine, now: int, values: dict[str, object], channels: Sequence[str]
+) -> str:
+    """The plain form of an instance that stands at `machine.stage` of any version, by its names.
+
+    `values` are the stage's variables, the parameters and the fields, as JSON. It is made for
+    `migrate.move`, which looks all of them up by name.
+    """
+    head = _head(machine)
+    life = head["life"]
+    assert isinstance(life, dict)
+    life["now"] = now
+    empty: dict[str, object] = {"items": [], "closed": False}
+    return json_text(
+        {
+            **head,
+            "vars": values,
+            "fields": {},
+            "channels": {name: empty for name in channels},
+            "undo": [],
+            "counts": {},
+        }
+    )
+
+
+def _stage_of(machine: Machine, program: Program, *, messages: bool = True) -> StageDef | None:
     """The stage behind which run stands alone, with nothing that plain JSON could not hold."""
     task = machine.tasks.get(RUN)
     if len(machine.tasks) != 1 or task is None or machine.returned or len(task.frames) != 1:
@@ -132,8 +200,11 @@ def _stage_of(machine: Machine, program: Program) -> StageDef | None:
     for number, value in enumerate(frame.slots):
         if (value is UNSET) == (number in named):
             return None
-    items = [item for channel in machine.channels for item in channel.items]
-    if any(value is UNSET for value in machine.flow_slots) or not all(map(_is_message, items)):
+    if any(value is UNSET for value in machine.flow_slots):
+        return None
+    if messages and not all(
+        _is_message(item) for channel in machine.channels for item in channel.items
+    ):
         return None
     return stage
 
@@ -187,15 +258,16 @@ def _plain(machine: Machine, program: Program, stage: StageDef) -> dict[str, obj
             slot.name: to_json(value)
             for slot, value in zip(chunk.flow_slots, machine.flow_slots, strict=True)
         },
-        "channels": {
-            definition.name: {
-                "items": [_plain_message(item) for item in channel.items],
-                "closed": channel.closed,
-            }
-            for definition, channel in zip(chunk.channels, machine.channels, strict=True)
-        },
+        "channels": {},  # see frozen_stage
         "undo": [_undo(entry) for entry in machine.undos],
         "counts": dict(task.counts),
+    }
+
+
+def _plain_channels(channels: list[tuple[str, list[object], bool]]) -> dict[str, object]:
+    return {
+        name: {"items": [_plain_message(item) for item in items], "closed": closed}
+        for name, items, closed in channels
     }
 
 

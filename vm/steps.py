@@ -7,8 +7,6 @@ after a crash and a replay.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from qoqi.vm.bytecode.chunk import FOREVER, NO_FUNCTION, StepDef
 from qoqi.vm.effects import StepCall
 from qoqi.vm.failure import Failure, FlowError
@@ -136,6 +134,7 @@ def open_again(instance: Instance, step: StepDef, last: Attempt, task: str = "")
     mine = instance.host.under_way(last.key, last.attempt)
     until = last.until if last.until is not None else 0
     instance.open[last.key] = OpenAttempt(task, step, last.key, last.attempt, until, mine)
+    instance.look_at(until)
 
 
 def open_left(instance: Instance) -> None:
@@ -153,7 +152,8 @@ def open_left(instance: Instance) -> None:
 
 
 SLOT_LOOK = 1_000
-"""How often a step that waits for a slot of its `limit` looks again, in ms."""
+"""How often a step that waits for a slot of its `limit` looks again, in ms, if no step of this
+instance gives one free before."""
 
 
 async def hold_back(instance: Instance) -> None:
@@ -163,6 +163,7 @@ async def hold_back(instance: Instance) -> None:
     """
     if not any(noted.step.limits for noted in instance.noted):
         return
+    await instance.flush_puts()  # an answer that is not written still counts as under way
     taken: dict[tuple[str, int], int] = {}
     leaving = []
     for noted in instance.noted:
@@ -181,7 +182,20 @@ async def hold_back(instance: Instance) -> None:
             task.at.attempt -= 1
             instance.slots.add(task.name)
             instance.retries[task.name] = instance.host.now() + SLOT_LOOK
+            instance.look_at(instance.retries[task.name])
     instance.noted = leaving
+
+
+def slot_is_free(instance: Instance, step: StepDef) -> None:
+    """An attempt of a step with a `limit` ended here: those that wait for its slot are first."""
+    if not step.limits:
+        return
+    for name in [name for name in instance.retries if name in instance.slots]:
+        task = instance.machine.tasks.get(name)
+        if task is None or task.ended or not isinstance(task.at, AtStep):
+            continue
+        if instance.program.chunk.steps[task.at.step].name == step.name:
+            retry_now(instance, task)
 
 
 async def let_leave(instance: Instance) -> None:
@@ -203,6 +217,7 @@ async def let_leave(instance: Instance) -> None:
         instance.open[row.key] = OpenAttempt(
             one.task, one.step, row.key, row.attempt, row.until, True
         )
+        instance.look_at(row.until)
         await instance.host.leave(leaving)
 
 
@@ -232,11 +247,35 @@ async def ended(instance: Instance, event: StepEnded) -> OpenAttempt | None:
         row = await instance.host.put_result(put)
     else:
         instance.puts.append(PutResult(event.key, event.attempt, event.result, undo=event.undo))
-        row = replace(row, result=event.result, undo=event.undo)
+        row = _answered(row, event)
     instance.kept[event.key] = row
     del instance.open[event.key]
     instance.dirty = True
     return opened
+
+
+def _answered(row: Attempt, event: StepEnded) -> Attempt:
+    """The row as the put will leave it (`replace` would take ten times as long)."""
+    return Attempt(
+        row.key,
+        row.attempt,
+        row.pass_number,
+        row.asked,
+        row.owner,
+        row.until,
+        row.delay,
+        event.result,
+        row.late,
+        row.started,
+        row.ended,
+        row.given,
+        row.given_at,
+        row.message,
+        row.step,
+        row.settled,
+        row.failure,
+        event.undo,
+    )
 
 
 async def out_of_time(instance: Instance, opened: OpenAttempt) -> bool:
@@ -287,6 +326,7 @@ def gave_up(instance: Instance, task: Task, last: Attempt) -> None:
         raise Stopped(failed(step, last))
     if may_try(instance, step, last):
         instance.retries[task.name] = _retry_at(last)
+        instance.look_at(_retry_at(last))
         return
     if step.otherwise != NO_FUNCTION:
         value = call(instance.program, step.otherwise, at.args, instance.machine.flow_slots)

@@ -51,7 +51,7 @@ from qoqi.vm.jsonform import parse_json
 from qoqi.vm.keys import RUN
 from qoqi.vm.migrate import NotMoved, move
 from qoqi.vm.program import Program
-from qoqi.vm.snapshot import freeze_stage, thaw
+from qoqi.vm.snapshot import frozen_stage, thaw
 from qoqi.vm.values import UNSET
 
 
@@ -213,18 +213,27 @@ async def _turn(instance: Instance) -> None:
                 if not _next_kept(instance):
                     await _rest(instance)
                 continue
-            await instance.flush_puts()
-            if instance.cancel_told:
-                events.heed(instance, await instance.save("running", release=False))
-            await events.wait(instance, instance.next_time())
+            if instance.cancel_told or (instance.puts and not instance.host.ready()):
+                await _keep_answers(instance)
+            await events.wait(instance, instance.soonest())
             continue
         gathered = instance.noted_at + instance.limits.wave
         if instance.open and instance.noted and instance.host.now() < gathered:
-            await instance.flush_puts()
-            times = (gathered, instance.next_time())
+            if instance.puts and not instance.host.ready():
+                await _keep_answers(instance)
+            times = (gathered, instance.soonest())
             await events.wait(instance, min(at for at in times if at is not None))
             continue
         await _write(instance)
+
+
+async def _keep_answers(instance: Instance) -> None:
+    """Writes the answers that came, before it waits: one alone, several in one save."""
+    alone = instance.starts or instance.sends  # whose answers `_write` has to give
+    if not alone and (len(instance.puts) > 1 or instance.cancel_told):
+        events.heed(instance, await instance.save("running", release=False))
+    else:
+        await instance.flush_puts()
 
 
 def _pending(instance: Instance) -> bool:
@@ -334,7 +343,8 @@ async def _run_tasks(instance: Instance) -> None:
 
 
 async def _look_at_waits(instance: Instance) -> None:
-    for task in list(instance.machine.tasks.values()):
+    tasks = instance.machine.tasks.values()
+    for task in [task for task in tasks if task.at.__class__ is AtWait]:
         if task.ended or not isinstance(task.at, AtWait):
             continue
         try:
@@ -402,33 +412,40 @@ async def _pass_stage(instance: Instance, task: Task, number: int) -> None:
         task.counts.clear()
         machine.undos_at_stop.clear()
         _forget_before(instance, machine.pass_number)
-        instance.at_stage = freeze_stage(machine, program)
+        instance.at_stage = frozen_stage(machine, program)
         await _move_on(instance, instance.at_stage)
         task = instance.machine.tasks[RUN]
     instance.runnable.appendleft(task)
 
 
-async def _move_on(instance: Instance, state: str) -> None:
+async def _move_on(instance: Instance, state: Callable[[], str]) -> None:
     """To the newest version, if there is one: it is written before it goes on in other bytecode.
 
-    What cannot go over stays as it is, and stops.
+    What cannot go over stays as it is, and stops. Where a version cannot be loaded here, which
+    another daemon may be able to, the instance only stays.
     """
     flow, old = instance.taken.flow, instance.version
-    newest = await instance.host.newest(flow)
-    if newest is None or newest == old:
+    try:
+        newest = await instance.host.newest(flow)
+        if newest is None or newest == old:
+            return
+        lineage = await instance.host.lineage(old, newest)
+        versions = [(hash, instance.code(hash)) for hash in lineage]
+    except LookupError as missing:
+        instance.note("not_moved", why=str(missing))
+        return
+    if not versions:
         return
     try:
-        lineage = await instance.host.lineage(old, newest)
-        if not lineage:
-            return
-        moved = move(state, [(hash, instance.code(hash)) for hash in lineage], instance.program)
+        moved = move(state(), versions, instance.program)
         program = instance.code(newest)
         machine = thaw(moved, program)
     except NotMoved as stays:
         raise Stopped(stays.failure) from None
-    except (SnapshotError, LookupError) as damage:
+    except SnapshotError as damage:
         raise Stopped(Failure("R0016", str(damage))) from None
-    instance.machine, instance.program, instance.at_stage = machine, program, moved
+    instance.machine, instance.program = machine, program
+    instance.at_stage = lambda: moved
     instance.note("moved", old=old, new=newest, stage=machine.stage)
     events.heed(instance, await instance.save("running", release=False))
     if machine.cancels and not program.chunk.listens:

@@ -61,6 +61,7 @@ def begin(instance: Instance, task: Task, effect: Wait) -> None:
         moment = _moment(case, now)
         if moment is not None:
             times[case.number] = moment
+            instance.look_at(moment)
     asked = json_text([_question(instance, case) for case in effect.cases])
     task.at = AtWait(key, effect.cases, times, now, asked)
     if any(case.kind in _OF_INSTANCES for case in effect.cases):
@@ -111,9 +112,19 @@ async def look(instance: Instance, task: Task) -> bool:
     if happened.keeps:
         result = json_text({"case": happened.number, "value": _value_json(happened.value)})
         task.now = instance.keep(at.key, at.asked, result, happened.message)
+    else:
+        task.now = max([task.now, *_moments(instance, at, happened.number)])
     _take(instance, at, happened.number, happened.message)
     _give(instance, task, happened.number, happened.value)
     return True
+
+
+def _moments(instance: Instance, at: AtWait, number: int) -> list[int]:
+    """When the tasks that a case joined took their last answers: what follows from them is no
+    earlier, and a replay finds the same."""
+    what = next(case for case in at.cases if case.number == number).operands[0]
+    joined = what if isinstance(what, list) else [what]
+    return [instance.machine.tasks[one.name].now for one in joined if isinstance(one, TaskValue)]
 
 
 def _give(instance: Instance, task: Task, number: int, value: object) -> None:

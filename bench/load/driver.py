@@ -25,6 +25,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / ".links")}
 TICKS = os.sysconf("SC_CLK_TCK")
+QOQI = (sys.executable, "-c", "from qoqi.runtime.cli.main import app; app()")
 PATIENCE = 60.0
 
 
@@ -35,6 +36,7 @@ def fresh_folder(base: Path) -> Path:
     folder.mkdir(parents=True)
     shutil.copy(HERE / "load.flow", folder)
     (folder / "flow.toml").write_text('name = "load"\n', "utf-8")
+    subprocess.run([*QOQI, "build", str(folder)], env=ENVIRONMENT, check=True, capture_output=True)
     return folder
 
 
@@ -84,11 +86,8 @@ class Look:
         return count
 
     def receiving(self) -> int:
-        """Instances that wait for a message and have left memory."""
-        count: int = self.value(
-            "SELECT COUNT(*) FROM waits w JOIN instances i ON i.id = w.instance"
-            " WHERE w.kind = 'receive' AND i.status = 'waiting'"
-        )
+        """Instances that wait for a message: they leave memory with the write that says so."""
+        count: int = self.value("SELECT COUNT(*) FROM waits WHERE kind = 'receive'")
         return count
 
     def close(self) -> None:
@@ -148,7 +147,7 @@ class Serve:
         self.began = time.time()
         self._process = subprocess.Popen(
             [
-                *(sys.executable, "-c", "from qoqi.runtime.cli.main import app; app()"),
+                *QOQI,
                 *("serve", str(folder), "--listen", f"127.0.0.1:{self.port}"),
                 *("--store", f"sqlite:{folder / 'flows.db'}", *options),
             ],

@@ -26,7 +26,7 @@ from typing import Any
 
 from qoqi.runtime import bodies, deploy
 from qoqi.runtime.clock import SystemClock
-from qoqi.runtime.daemon import Daemon
+from qoqi.runtime.daemon import Daemon, collect_rarely
 from qoqi.runtime.model import Settings
 from qoqi.runtime.programs import arguments
 from qoqi.runtime.store.open import open_store
@@ -158,6 +158,7 @@ def main() -> None:
     parser.add_argument("--far", type=int, default=Settings().far)
     parser.add_argument("--profile", type=Path)
     given = parser.parse_args()
+    collect_rarely()
     if given.profile is None:
         asyncio.run(_main(given.folder, given.far))
         return

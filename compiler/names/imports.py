@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, Label, error
 from qoqi.compiler.names.resolver import declaration_ident
 from qoqi.compiler.names.scope import ModuleScope, is_public
-from qoqi.compiler.names.symbols import ModuleSymbol, Symbol
+from qoqi.compiler.names.symbols import FnSymbol, ModuleSymbol, Symbol
 from qoqi.compiler.source import Span
 from qoqi.compiler.suggest import nearest
 from qoqi.compiler.syntax import ast
@@ -93,15 +93,34 @@ def _follow_one(
     for ident in item.names:
         member = target.public(ident.name)
         if member is None:
-            if ident.name in target.method_names:
+            methods = target.method_names.get(ident.name)
+            if methods:
+                _bind_methods(scope, target, ident, methods, found)
+                uses[ident] = methods[0]
                 continue
-            scope.broken.add(ident.name)
+            scope.broken.update([ident.name, *nearest(ident.name, target.public_names())])
             found.append(_no_member(scope, target, ident))
             continue
         uses[ident] = member
         if scope.package != target.package and not is_public(member):
             found.append(private(scope.path, ident, member, target))
         _bind(scope, ident, member, item.public, found)
+
+
+def _bind_methods(
+    scope: ModuleScope,
+    target: ModuleScope,
+    ident: ast.Ident,
+    methods: list[FnSymbol],
+    found: list[Diagnostic],
+) -> None:
+    """A method called on its receiver needs no import by name; here it becomes a function."""
+    same = scope.package == target.package
+    visible = [method for method in methods if same or is_public(method)]
+    if not visible:
+        found.append(private(scope.path, ident, methods[0], target))
+    known = scope.import_methods.setdefault(ident.name, [])
+    known.extend(method for method in visible or methods if method not in known)
 
 
 def private(path: str, ident: ast.Ident, symbol: Symbol, target: ModuleScope) -> Diagnostic:

@@ -49,10 +49,10 @@ class FlowScope:
 class ModuleScope:
     """One module's names.
 
-    `names` are its declarations, `imports` what imports bind, `exports` what `pub import` passes
-    on, `imported` the modules whose methods can be called here. `functions` lists every function
-    of the module, methods among them. `broken` are names of imports that found nothing: that is
-    reported once, not at each use.
+    `names` are its declarations, `imports` what imports bind (`import_methods` the methods among
+    it, several to a name), `exports` what `pub import` passes on, `imported` the modules whose
+    methods can be called here. `functions` lists every function of the module, methods among
+    them. `broken` are names of imports that found nothing: that is reported once, not at each use.
     """
 
     name: str
@@ -68,6 +68,7 @@ class ModuleScope:
     method_names: dict[str, list[FnSymbol]] = field(default_factory=dict)
     owned: dict[tuple[str, str], FnSymbol] = field(default_factory=dict)
     imports: dict[str, Symbol] = field(default_factory=dict)
+    import_methods: dict[str, list[FnSymbol]] = field(default_factory=dict)
     import_spans: dict[str, ast.Ident] = field(default_factory=dict)
     exports: dict[str, Symbol] = field(default_factory=dict)
     imported: list[str] = field(default_factory=list)
@@ -75,6 +76,10 @@ class ModuleScope:
 
     def own(self, name: str) -> Symbol | None:
         return self.names.get(name) or self.imports.get(name)
+
+    def methods_named(self, name: str) -> list[FnSymbol]:
+        """The methods that can be called, or given, by their bare name like other functions."""
+        return self.method_names.get(name) or self.import_methods.get(name, [])
 
     def public(self, name: str) -> Symbol | None:
         """What another module finds here under that name."""

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from qoqi.compiler.frozen import Frozen
+from qoqi.compiler.frozen import Frozen, frozen
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 
 
+@frozen
 class ModuleSymbol(Frozen):
     name: str
     path: str
 
 
+@frozen
 class FnSymbol(Frozen):
     """A function; `flow` is the flow it is a member of. `native` as in the declaration."""
 
@@ -42,6 +44,7 @@ class FnSymbol(Frozen):
         return self.is_method and self.decl.params[0].mutable
 
 
+@frozen
 class StepSymbol(Frozen):
     """A step; `group` has the clauses of the `steps` group around it."""
 
@@ -53,6 +56,7 @@ class StepSymbol(Frozen):
     flow: FlowSymbol | None = None
 
 
+@frozen
 class ConstSymbol(Frozen):
     name: str
     qualified: str
@@ -61,6 +65,7 @@ class ConstSymbol(Frozen):
     flow: FlowSymbol | None = None
 
 
+@frozen
 class StructSymbol(Frozen):
     name: str
     qualified: str
@@ -68,6 +73,7 @@ class StructSymbol(Frozen):
     decl: ast.StructDecl
 
 
+@frozen
 class EnumSymbol(Frozen):
     name: str
     qualified: str
@@ -75,6 +81,7 @@ class EnumSymbol(Frozen):
     decl: ast.EnumDecl
 
 
+@frozen
 class VariantSymbol(Frozen):
     name: str
     enum: EnumSymbol
@@ -85,6 +92,7 @@ class VariantSymbol(Frozen):
         return self.enum.decl.variants[self.index]
 
 
+@frozen
 class FlowSymbol(Frozen):
     name: str
     qualified: str
@@ -92,6 +100,7 @@ class FlowSymbol(Frozen):
     decl: ast.FlowDecl
 
 
+@frozen
 class FlowSlotSymbol(Frozen):
     """A parameter (`parameter` true) or field of a flow; `index` counts parameters, then fields."""
 
@@ -102,6 +111,7 @@ class FlowSlotSymbol(Frozen):
     decl: ast.ParamDecl | ast.FieldDecl
 
 
+@frozen
 class ChannelSymbol(Frozen):
     name: str
     flow: FlowSymbol
@@ -109,6 +119,7 @@ class ChannelSymbol(Frozen):
     decl: ast.ChannelDecl
 
 
+@frozen
 class ViewSymbol(Frozen):
     name: str
     flow: FlowSymbol
@@ -116,6 +127,7 @@ class ViewSymbol(Frozen):
     decl: ast.ViewDecl
 
 
+@frozen
 class LocalSymbol(Frozen):
     """A local variable, parameter or pattern name; `mutable` if declared with `var`."""
 
@@ -125,6 +137,7 @@ class LocalSymbol(Frozen):
     kind: str  # let, var, param, pattern, loop, it
 
 
+@frozen
 class BuiltinTypeSymbol(Frozen):
     """`Int`, `List`, `Instance`, …: a type of the language itself, with its number of arguments."""
 

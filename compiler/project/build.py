@@ -12,9 +12,6 @@ that is interrupted leaves either the old lock or the new one with all it names.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +20,7 @@ from qoqi.compiler.diagnostics import Diagnostic, Severity, error, sort
 from qoqi.compiler.emit.emitter import channel_names, emit_flow
 from qoqi.compiler.names.symbols import FlowSymbol
 from qoqi.compiler.project import lockfile, versions
+from qoqi.compiler.project.files import replace_file
 from qoqi.compiler.project.lockfile import LOCK, Lock, LockedFlow, LockedVersion
 from qoqi.compiler.source import SourceFile, Span
 from qoqi.compiler.types.facts import Checked
@@ -158,8 +156,8 @@ def write_build(root: str, built: Built) -> Diagnostic | None:
     folder = Path(root) / BUILD_FOLDER
     try:
         for flow in built.flows:
-            _replace(folder / f"{flow.hash}.chunk", flow.data)
-            _replace(folder / f"{flow.hash}.debug", encode_debug(flow.debug))
+            replace_file(folder / f"{flow.hash}.chunk", flow.data)
+            replace_file(folder / f"{flow.hash}.debug", encode_debug(flow.debug))
         if built.flows or built.lock.flows or (Path(root) / LOCK).exists():
             write_lock(root, built.lock)
     except OSError as problem:
@@ -171,23 +169,4 @@ def write_build(root: str, built: Built) -> Diagnostic | None:
 
 def write_lock(root: str, lock: Lock) -> None:
     """Replaces flow.lock as a whole: who reads it meanwhile sees the old one or the new one."""
-    _replace(Path(root) / LOCK, lockfile.write(lock).encode())
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Writes a file beside its place and renames it; a file that has these bytes is left alone."""
-    with contextlib.suppress(FileNotFoundError):
-        if path.read_bytes() == data:
-            return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, 0o644)
-        os.replace(beside, path)
-    except BaseException:
-        os.unlink(beside)
-        raise
+    replace_file(Path(root) / LOCK, lockfile.write(lock).encode())

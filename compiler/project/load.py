@@ -11,29 +11,37 @@ is read with the modules it imports from beside it. `flow.toml` has
 
 A module is named by its path below the source folder it stands in: `billing/invoice.flow` is
 `billing.invoice`. Modules of a dependency begin with the name it is given here. Hidden folders are
-skipped; all `*.flow` files below a source folder belong to the package.
+skipped; all `*.flow` files below a source folder belong to the package. A source folder lies in the
+package, and not in another source folder; a dependency may lie anywhere.
 
 Files are reached through a `Reader`, so that an editor can show text that is not saved yet.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
-from qoqi.compiler.diagnostics import Diagnostic, Label, error
+from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, Label, error
 from qoqi.compiler.source import SourceFile, Span
+from qoqi.compiler.suggest import nearest
+from qoqi.compiler.syntax.tokens import RESERVED
 
 MANIFEST = "flow.toml"
+LOCK = "flow.lock"
 SUFFIX = ".flow"
 _PART = re.compile(r"[a-z_][A-Za-z0-9_]*")
 _NAME = re.compile(r"[a-z_][A-Za-z0-9_-]*")
 _IMPORT = re.compile(r"^[ \t]*(?:pub[ \t]+)?import[ \t]+([a-z_][\w.]*\w)", re.MULTILINE)
+_TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 _KEYS = ("name", "sources", "dependencies")
+_MOST_BYTES = 64 * 1024 * 1024
 
 
 class Reader(Protocol):
@@ -61,6 +69,12 @@ class DiskReader:
         return sorted(found)
 
     def read(self, path: str) -> str:
+        """The text of a file. A pipe or a device, which may never end, is none."""
+        state = os.stat(path)
+        if not stat.S_ISREG(state.st_mode):
+            raise OSError(errno.EINVAL, "it is no file")
+        if state.st_size > _MOST_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {_MOST_BYTES // 2**20} MiB")
         return Path(path).read_text(encoding="utf-8")
 
     def is_file(self, path: str) -> bool:
@@ -68,6 +82,14 @@ class DiskReader:
 
     def is_folder(self, path: str) -> bool:
         return Path(path).is_dir()
+
+
+def shown_text(path: str) -> str:
+    """What can be shown of a file that is no source: nothing of one that is not to be read."""
+    file = Path(path)
+    if not file.is_file() or file.stat().st_size > _MOST_BYTES:
+        return ""
+    return file.read_text(encoding="utf-8", errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,28 +210,36 @@ def _load_folder(
     packages: dict[str, str],
     found: list[Diagnostic],
 ) -> None:
-    base = root if folder in (".", "") else _join(root, folder.rstrip("/"))
+    inside = os.path.normpath(folder or ".").replace(os.sep, "/")
+    base = root if inside == "." else _join(root, inside)
+    if inside.startswith(("/", "../")) or inside == "..":
+        message = f"the source folder `{folder}` lies outside of the package"
+        found.append(_manifest_error(reader, manifest_path, folder, message))
+        return
     if not reader.is_folder(base):
         found.append(
             _manifest_error(reader, manifest_path, folder, f"there is no source folder `{folder}`")
         )
         return
     seen = {source.module: source.path for source in sources}
-    for path in reader.files(base, SUFFIX):
+    files = reader.files(base, SUFFIX)
+    if not set(seen.values()).isdisjoint(files):
+        message = f"the source folder `{folder}` has files of another one in it"
+        note = "A file is one module, named by its path below one source folder."
+        found.append(_manifest_error(reader, manifest_path, folder, message, note))
+        return
+    for path in files:
         parts = path.removeprefix(base).strip("/").removesuffix(SUFFIX).split("/")
         bad = next((part for part in parts if not _PART.fullmatch(part)), None)
+        reserved = next((part for part in parts if part in RESERVED), None)
         if bad is not None:
-            found.append(
-                error(
-                    "E0212",
-                    path,
-                    Span(0, 0),
-                    f"`{bad}` cannot be part of a module's name",
-                    notes=[
-                        "Folders and files of a package are named like values: `unpaidBills.flow`."
-                    ],
-                )
-            )
+            message = f"`{bad}` cannot be part of a module's name"
+            note = "Folders and files of a package are named like values: `unpaidBills.flow`."
+            found.append(error("E0212", path, Span(0, 0), message, notes=[note]))
+            continue
+        if reserved is not None:
+            message = f"`{reserved}` is a word of the language, and no module can have the name"
+            found.append(error("E0212", path, Span(0, 0), message, notes=["Rename it."]))
             continue
         module = ".".join([prefix, *parts] if prefix else parts)
         if module.split(".")[0] == "std":
@@ -252,6 +282,10 @@ def _load_dependency(
         message = f'dependency `{name}` is not written as `{name} = {{ path = "../{name}" }}`'
         found.append(_manifest_error(reader, manifest_path, name, message))
         return
+    if name == "std":
+        message = "`std` is the standard library, and no dependency can have the name"
+        found.append(_manifest_error(reader, manifest_path, name, message))
+        return
     folder = os.path.normpath(_join(root, place)).replace(os.sep, "/")
     if not reader.is_folder(folder):
         message = f"dependency `{name}` is not there: no folder `{place}`"
@@ -284,14 +318,19 @@ def _read_manifest(reader: Reader, path: str, found: list[Diagnostic]) -> dict[s
     try:
         manifest: dict[str, object] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        found.append(error("E0211", path, Span(0, 0), f"{MANIFEST} is not TOML: {problem}"))
+        what = _TOML_PLACE.sub("", str(problem))
+        span = _toml_place(text, str(problem))
+        found.append(error("E0211", path, span, f"{MANIFEST} is not TOML: {what}"))
         return {}
+    meant: list[str] = []
     for key in manifest:
         if key not in _KEYS:
-            message = f"`{key}` is not a setting of {MANIFEST}"
-            note = "Its settings are " + ", ".join(f"`{known}`" for known in _KEYS) + "."
-            found.append(error("E0211", path, _find(text, key), message, notes=[note]))
+            near = nearest(key, [known for known in _KEYS if known not in manifest])
+            meant += near
+            found.append(_unknown_key(path, text, key, near))
     name = manifest.get("name")
+    if name is None and "name" in meant:
+        return manifest
     if name is None or not isinstance(name, str) or not _NAME.fullmatch(name):
         span = _find(text, "name")
         found.append(
@@ -315,9 +354,32 @@ def _is_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(item, str) for item in value)
 
 
-def _manifest_error(reader: Reader, path: str, word: str, message: str) -> Diagnostic:
+def _unknown_key(path: str, text: str, key: str, near: list[str]) -> Diagnostic:
+    span = _find(text, key)
+    return error(
+        "E0211",
+        path,
+        span,
+        f"`{key}` is not a setting of {MANIFEST}",
+        notes=["Its settings are " + ", ".join(f"`{known}`" for known in _KEYS) + "."],
+        fixes=[Fix(f"Change to `{name}`", (Edit(path, span, name),)) for name in near],
+    )
+
+
+def _toml_place(text: str, problem: str) -> Span:
+    """Where TOML says that it is wrong, to the end of the line."""
+    place = _TOML_PLACE.search(problem)
+    if place is None:
+        return Span(len(text), len(text)) if "end of document" in problem else Span(0, 0)
+    lines = text.split("\n")
+    start = sum(len(line) + 1 for line in lines[: int(place[1]) - 1])
+    end = start + len(lines[int(place[1]) - 1])
+    return Span(min(start + int(place[2]) - 1, end), end)
+
+
+def _manifest_error(reader: Reader, path: str, word: str, message: str, *notes: str) -> Diagnostic:
     text = reader.read(path) if reader.is_file(path) else ""
-    return error("E0211", path, _find(text, word), message)
+    return error("E0211", path, _find(text, word), message, notes=notes)
 
 
 def _find(text: str, word: str) -> Span:

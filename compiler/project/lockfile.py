@@ -38,10 +38,10 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from qoqi.compiler.diagnostics import Diagnostic, error
+from qoqi.compiler.project.load import LOCK as LOCK
 from qoqi.compiler.project.shapes import Part, ShapeError, Types, parse_part, parse_variant
 from qoqi.compiler.source import Span
 
-LOCK = "flow.lock"
 FORMAT = 1
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -92,6 +92,13 @@ class LockedFlow:
     def base(self) -> LockedVersion | None:
         """The last deployed version: what instances run in, and what a build is compared with."""
         return next((each for each in reversed(self.versions) if each.deployed), None)
+
+    def before(self, hash: str) -> LockedVersion | None:
+        """The last deployed version that is not this one, or this one where it is the only one."""
+        deployed = [each for each in self.versions if each.deployed]
+        others = [each for each in deployed if each.hash != hash]
+        found = others or deployed
+        return found[-1] if found else None
 
     def followed_by(self, version: LockedVersion) -> LockedFlow:
         """The versions after a build: those deployed, then this one unless it is the last."""

@@ -3,12 +3,14 @@
 An instance moves to a new version at a stage. There its JSON (the stage's variables, the
 parameters, the fields) must read into the new shape by itself, or a migration must leave that stage
 (F0007, F0010). A migration must fit the stage it leaves, and what it does not give must carry over
-(F0008). Channels keep their numbers and their messages must still read (F0013). An undo kept by an
-instance runs in the version that registered it, so a step that is gone is only a warning (W0120).
+(F0008); one whose stage did not change is left over, and is not run (W0121). Channels keep their
+numbers and their messages must still read (F0013). An undo kept by an instance runs in the version
+that registered it, so a step that is gone is only a warning (W0120).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -192,6 +194,7 @@ def _stage_shapes(change: _Change) -> Iterator[Diagnostic]:
                 change.name,
                 f"stage `{old.name}` of the deployed version is gone, and no migration leaves it",
                 notes=[_write_migration(change, old)],
+                fixes=_migration_fixes(change, old, _successor(change)),
             )
             continue
         misfits = _misfits(change, old, stage, {})
@@ -202,6 +205,7 @@ def _stage_shapes(change: _Change) -> Iterator[Diagnostic]:
                 statements[old.name].span,
                 f"the shape of stage `{old.name}` changed: {'; '.join(misfits)}",
                 notes=[_write_migration(change, old)],
+                fixes=_migration_fixes(change, old, stage),
             )
 
 
@@ -258,6 +262,49 @@ def _write_migration(change: _Change, old: LockedStage) -> str:
     )
 
 
+def _successor(change: _Change) -> LockedStage | None:
+    """The stage that stands in for one that is gone: the only one that is new, or the only one."""
+    known = {stage.name for stage in change.base.stages}
+    new = [stage for stage in change.new.stages if stage.name not in known]
+    if len(new) == 1:
+        return new[0]
+    return change.new.stages[0] if len(change.new.stages) == 1 else None
+
+
+def _migration_fixes(change: _Change, old: LockedStage, to: LockedStage | None) -> list[Fix]:
+    """The migration, written at the end of the flow.
+
+    A value that is new is taken from the variable that is gone, if one alone is; where nothing can
+    be taken its own name stands there, so that the build asks for it and nothing wrong is deployed.
+    """
+    if to is None:
+        return []
+    before = {part.name: part for part in _whole(change.base, old)}
+    after = {part.name: part for part in _whole(change.new, to)}
+    wanted = [
+        part for part in after.values() if not change.comparison.part(before.get(part.name), part)
+    ]
+    gone = [name for name in before if name not in after]
+    sources = {
+        part.name: gone[0] if len(gone) == 1 and part.name not in before else part.name
+        for part in wanted
+    }
+    taken = [name for name in dict.fromkeys(sources.values()) if name in before]
+    module = change.flow.module
+    params = ", ".join(f"{name}: {_as_written(before[name].type, module)}" for name in taken)
+    given = ", ".join(f"{name}: {source}" for name, source in sources.items())
+    target = f"{to.name}({given})" if given else to.name
+    text = f"\n    migrate {old.name}({params}) {{\n        become {target}\n    }}\n"
+    end = change.flow.decl.span.end - 1
+    edit = Edit(change.file, Span(end, end), text)
+    return [Fix(f"Write the migration of `{old.name}`", (edit,))]
+
+
+def _as_written(type_: str, module: str) -> str:
+    """A type of the lock as the flow's own module names it."""
+    return re.sub(rf"\b{re.escape(module)}\.(?=[A-Z])", "", type_)
+
+
 def _stage_statements(flow: ast.FlowDecl) -> dict[str, ast.StageStmt]:
     found: dict[str, ast.StageStmt] = {}
     for node in _nodes(flow):
@@ -284,6 +331,33 @@ def _migrations(change: _Change) -> Iterator[Diagnostic]:
             continue
         yield from _parameters(change, old, migration, decl)
         yield from _becomes(change, old, decl)
+        if _unchanged(change, old):
+            yield _not_run(change, decl)
+
+
+def _unchanged(change: _Change, old: LockedStage) -> bool:
+    """Whether a stage has the same names and types, and these look the same, in both versions."""
+    stage = next((each for each in change.new.stages if each.name == old.name), None)
+    if stage is None:
+        return False
+    before = {part.name: part.type for part in _whole(change.base, old)}
+    after = {part.name: part.type for part in _whole(change.new, stage)}
+    return before == after and all(
+        change.base.types.get(name) == change.new.types.get(name)
+        for type_ in after.values()
+        for name in _declared_in(type_, change.new.types)
+    )
+
+
+def _not_run(change: _Change, decl: ast.MigrateDecl) -> Diagnostic:
+    return warning(
+        "W0121",
+        change.file,
+        decl.name.span,
+        f"this migration is not run: stage `{decl.name.name}` is as the deployed version has it",
+        notes=["A stage keeps its instances where its shape is the same. Remove the migration."],
+        fixes=[Fix("Remove the migration", (Edit(change.file, decl.span, ""),))],
+    )
 
 
 def _no_such_stage(change: _Change, decl: ast.MigrateDecl, names: list[str]) -> Diagnostic:

@@ -119,7 +119,7 @@ def context(checked: Checked, sources: Mapping[str, SourceFile], graph: CallGrap
     trees = {
         name: tuple(nodes(module))
         for name, module in checked.modules.items()
-        if name in sources and not is_library(name)
+        if name in sources and not is_library(name) and name not in checked.too_deep
     }
     return Context(checked, sources, graph, trees)
 

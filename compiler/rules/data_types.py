@@ -6,11 +6,10 @@ not. What an argument of a generic type must be is asked of the argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from qoqi.compiler.names.symbols import LocalSymbol, VariantSymbol
-from qoqi.compiler.rules.context import nodes
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Checked, Facts
 from qoqi.compiler.types.model import Con, Fn, Tup, Type
@@ -63,10 +62,10 @@ def _parts(checked: Checked) -> Iterator[tuple[str, list[Type]]]:
     yield from variants.items()
 
 
-def variable_types(facts: Facts, root: ast.Node) -> dict[LocalSymbol, Type]:
-    """The types of the locals that patterns below a node bind."""
+def variable_types(facts: Facts, tree: Iterable[ast.Node]) -> dict[LocalSymbol, Type]:
+    """The types of the locals that the patterns among some nodes bind."""
     found: dict[LocalSymbol, Type] = {}
-    for node in nodes(root):
+    for node in tree:
         symbol = facts.bindings.get(node)
         type_ = facts.types.get(node)
         if symbol is not None and type_ is not None:

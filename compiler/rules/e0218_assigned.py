@@ -101,14 +101,16 @@ def _left(exits: Exits[Slots]) -> Slots:
 
 
 def check_assigned(ctx: Context) -> Iterator[Diagnostic]:
+    empty: dict[FlowSymbol, set[FlowSlotSymbol]] = {}
+    for symbol in ctx.checked.declared:
+        match symbol:
+            case FlowSlotSymbol(flow=flow, decl=ast.FieldDecl(value=None)):
+                empty.setdefault(flow, set()).add(symbol)
+            case _:
+                pass
     for flow, facts in ctx.flows():
         run = run_of(flow.decl)
-        slots = frozenset(
-            symbol
-            for symbol in ctx.checked.declared
-            if isinstance(symbol, FlowSlotSymbol) and symbol.flow is flow
-            if isinstance(symbol.decl, ast.FieldDecl) and symbol.decl.value is None
-        )
+        slots = frozenset(empty.get(flow, ()))
         if run is None or not slots:
             continue
         analysis = Assigned(ctx, flow, facts, frozenset())

@@ -11,7 +11,7 @@ from qoqi.compiler.diagnostics import Diagnostic, error, warning
 from qoqi.compiler.rules.context import INDENT, Context, plural
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
-from qoqi.compiler.types.exhaustive import Row, Unresolved, form, missing, useful
+from qoqi.compiler.types.exhaustive import Row, Seen, Unresolved, form, missing
 from qoqi.compiler.types.facts import Facts
 from qoqi.compiler.types.model import ErrorType, NeverType
 
@@ -30,6 +30,7 @@ def _match(ctx: Context, module: str, facts: Facts, node: ast.MatchExpr) -> Iter
         return
     rows: list[Row] = []
     guarded: list[Row] = []
+    seen = Seen()
     for index, arm in enumerate(node.arms):
         patterns = _alternatives(arm.pattern)
         try:
@@ -37,11 +38,11 @@ def _match(ctx: Context, module: str, facts: Facts, node: ast.MatchExpr) -> Iter
         except Unresolved:
             return
         dead = []
-        before = list(rows)
+        before = seen if arm.guard is None else seen.copy()
         for each, row in zip(patterns, forms, strict=True):
-            if not useful(before, row):
+            if before.takes(row):
                 dead.append(each)
-            before.append(row)
+            before.add(row)
         yield from _unreachable(ctx, module, node, index, dead)
         (rows if arm.guard is None else guarded).extend(forms)
     left = missing(rows, guarded)

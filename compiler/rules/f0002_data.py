@@ -30,6 +30,12 @@ def check_data(ctx: Context) -> Iterator[Diagnostic]:
         for symbol, signature in ctx.checked.signatures.items()
         if isinstance(symbol, StepSymbol | FlowSymbol)
     }
+    declared: dict[ast.Node, Type] = {
+        symbol.decl: type_
+        for symbol, type_ in ctx.checked.declared.items()
+        if isinstance(symbol, FlowSlotSymbol | ChannelSymbol | ViewSymbol)
+    }
+    answers = {symbol.decl: type_ for symbol, type_ in ctx.checked.answers.items()}
     for name, module, _ in ctx.modules():
         for step, _ in steps_of(module.items):
             yield from _signature(ctx, data, name, step, signatures.get(step), "step")
@@ -38,13 +44,6 @@ def check_data(ctx: Context) -> Iterator[Diagnostic]:
         yield from _signature(ctx, data, flow.module, decl, signatures.get(decl), "flow")
         for step, _ in steps_of(decl.members):
             yield from _signature(ctx, data, flow.module, step, signatures.get(step), "step")
-        declared: dict[ast.Node, Type] = {
-            symbol.decl: type_
-            for symbol, type_ in ctx.checked.declared.items()
-            if isinstance(symbol, FlowSlotSymbol | ChannelSymbol | ViewSymbol)
-            if symbol.flow is flow
-        }
-        answers = {symbol.decl: type_ for symbol, type_ in ctx.checked.answers.items()}
         for member in decl.members:
             match member:
                 case ast.ViewDecl(name=name_, result=node):
@@ -99,10 +98,10 @@ def _stages(
     run = run_of(decl)
     if run is None:
         return
-    types = variable_types(facts, run)
-    for stage in nodes(run):
-        if not isinstance(stage, ast.StageStmt):
-            continue
+    tree = list(nodes(run))
+    stages = [node for node in tree if isinstance(node, ast.StageStmt)]
+    types = variable_types(facts, tree) if stages else {}
+    for stage in stages:
         for ident in stage.variables:
             symbol = facts.uses.get(ident)
             type_ = types.get(symbol) if isinstance(symbol, LocalSymbol) else None

@@ -17,12 +17,14 @@ from qoqi.compiler.rules.context import (
     bound_names,
     local,
     names,
+    nodes,
     run_of,
     stage_list,
     stage_text,
 )
 from qoqi.compiler.rules.data_types import data_types, variable_types
 from qoqi.compiler.rules.dataflow import Analysis, walk
+from qoqi.compiler.rules.f0004_stage_place import stage_statements
 from qoqi.compiler.rules.w0104_live_tasks import live_tasks
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Facts
@@ -69,6 +71,8 @@ class Carried(Analysis[State]):
         return state
 
     def use(self, node: ast.Node, state: State) -> None:
+        if not state.lost:
+            return
         symbol = local(self.facts, node)
         stages = [stage for lost, stage in state.lost if lost is symbol]
         if symbol is not None and stages:
@@ -82,11 +86,23 @@ def check_carried(ctx: Context) -> Iterator[Diagnostic]:
         run = run_of(flow.decl)
         if run is None:
             continue
+        tree = list(nodes(run))
+        if not any(isinstance(node, ast.StageStmt) for node in tree):
+            continue
         analysis = Carried(facts)
         walk(analysis, facts, run.body, State())
-        types = variable_types(facts, run)
+        if not analysis.uses:
+            continue
+        types = variable_types(facts, tree)
         tasks = live_tasks(ctx, facts, run)
-        for node, (symbol, stage) in analysis.uses.items():
+        standing = set(stage_statements(run.body))  # for others F0004 says what is wrong
+        told: set[tuple[LocalSymbol, ast.StageStmt]] = set()
+        for node, (symbol, stage) in sorted(
+            analysis.uses.items(), key=lambda use: use[0].span.start
+        ):
+            if (symbol, stage) in told or stage not in standing:
+                continue  # one variable that a stage does not carry is one mistake
+            told.add((symbol, stage))
             if tasks.names.get(symbol) in tasks.at.get(stage, ()):
                 continue
             name, where = symbol.name, stage.name.name

@@ -18,9 +18,9 @@ A page is `docs/CODE.md`:
     …
     ```
 
-The page of a code of the run time has `## Stops` and `## Mended` instead: a program without mistakes
-that an instance may stop in, and one in which it does not. What no program is to blame for, and what
-takes more than one file, has neither.
+The page of a code of the run time has `## Stops` and `## Mended` instead: a program without
+mistakes that an instance may stop in, and one in which it does not. What no program is to blame
+for, and what takes more than one file, has neither.
 """
 
 from __future__ import annotations

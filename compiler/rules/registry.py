@@ -13,6 +13,7 @@ from qoqi.compiler.rules.context import Context, Rule, context, nodes
 from qoqi.compiler.rules.e0218_assigned import check_assigned
 from qoqi.compiler.rules.e0305_patterns import check_patterns
 from qoqi.compiler.rules.e0323_constants import check_constants
+from qoqi.compiler.rules.e0324_step_state import check_step_state
 from qoqi.compiler.rules.f0001_places import check_places
 from qoqi.compiler.rules.f0002_data import check_data
 from qoqi.compiler.rules.f0004_stage_place import check_stage_places
@@ -23,6 +24,7 @@ from qoqi.compiler.rules.f0009_one_name import check_one_name
 from qoqi.compiler.rules.f0011_undo import check_undo
 from qoqi.compiler.rules.f0015_clauses import check_clauses
 from qoqi.compiler.rules.f0016_endless_wait import check_endless_wait
+from qoqi.compiler.rules.f0017_run import check_run
 from qoqi.compiler.rules.w0101_loops import check_loops
 from qoqi.compiler.rules.w0102_requests import check_requests
 from qoqi.compiler.rules.w0103_thrown_away import check_thrown_away
@@ -34,6 +36,7 @@ from qoqi.compiler.rules.w0106_unused import (
     check_unused_variables,
 )
 from qoqi.compiler.rules.w0108_unreachable import check_unreachable
+from qoqi.compiler.rules.w0111_direction import check_direction
 from qoqi.compiler.source import SourceFile
 from qoqi.compiler.syntax.parser import Parsed
 from qoqi.compiler.types.call_graph import CallGraph, is_library
@@ -44,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     check_patterns,
     check_assigned,
     check_constants,
+    check_step_state,
     check_places,
     check_data,
     check_stage_places,
@@ -54,6 +58,7 @@ RULES: tuple[Rule, ...] = (
     check_undo,
     check_clauses,
     check_endless_wait,
+    check_run,
     check_loops,
     check_requests,
     check_thrown_away,
@@ -63,6 +68,7 @@ RULES: tuple[Rule, ...] = (
     check_unused_imports,
     check_hidden,
     check_unreachable,
+    check_direction,
 )
 
 
@@ -90,6 +96,8 @@ def run_rules_of(
         for node, body in graph.bodies.items()
         if body.module in uses or is_library(body.module)
     }
+    if name in checked.too_deep:
+        return []
     roots = [root for root in graph.roots if root.body.module == name]
     part = replace(graph, roots=roots, bodies=bodies)
     ctx = Context(checked, sources, part, {name: tuple(nodes(checked.modules[name]))})

@@ -1,7 +1,8 @@
 """W0101: a loop of `run` that waits and passes no stage, though one could stand in it.
 
 Every answer of such a loop is kept until the next stage, and it never changes its version. A `for`
-is left alone, as no stage may stand in one.
+is left alone, as no stage may stand in one, and so is a loop in whose rounds a task always lives: a
+stage there would change nothing (W0104).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from qoqi.compiler.rules.context import (
     builtin_name,
     local,
     names,
+    nodes,
     own_nodes,
     run_of,
     stage_text,
@@ -24,6 +26,7 @@ from qoqi.compiler.rules.context import (
 )
 from qoqi.compiler.rules.data_types import data_types, variable_types
 from qoqi.compiler.rules.f0004_stage_place import stage_statements
+from qoqi.compiler.rules.w0104_live_tasks import live_tasks
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Facts
@@ -43,6 +46,8 @@ def check_loops(ctx: Context) -> Iterator[Diagnostic]:
             if any(isinstance(each, ast.StageStmt) for each in inside):
                 continue
             if not any(_waits(facts, each) for each in inside):
+                continue
+            if live_tasks(ctx, facts, run).rounds.get(node):
                 continue
             message = "this loop waits and passes no stage, so the answers of every round are kept"
             notes = ["Begin the loop with a stage that carries what the next round needs."]
@@ -78,7 +83,7 @@ def _stage(
         if node.span.end > loop.span.start and (symbol := local(facts, node)) is not None
     }
     carried = sorted(outer & used, key=lambda symbol: symbol.span)
-    types = variable_types(facts, run)
+    types = variable_types(facts, nodes(run))
     if not all(each in types and data_types(ctx.checked).has(types[each]) for each in carried):
         return
     text = f"stage {name}{stage_text([each.name for each in carried])}"

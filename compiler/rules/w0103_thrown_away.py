@@ -23,7 +23,9 @@ def check_thrown_away(ctx: Context) -> Iterator[Diagnostic]:
         for item in module.items:
             if isinstance(item, ast.TestDecl):
                 continue
-            for value in _unwanted(item, False):
+            unwanted: list[ast.Expr] = []
+            _look(item, False, unwanted)
+            for value in unwanted:
                 type_ = facts.types.get(value)
                 if builtin_name(facts, bare(value)) == "instance.cancel":
                     continue
@@ -31,52 +33,53 @@ def check_thrown_away(ctx: Context) -> Iterator[Diagnostic]:
                     yield _thrown(ctx, name, facts, value, show(type_))
 
 
-def _unwanted(node: ast.Node, wanted: bool) -> Iterator[ast.Expr]:
-    """Expressions whose value goes nowhere. `wanted`: the value of the node itself is used."""
+def _look(node: ast.Node, wanted: bool, found: list[ast.Expr]) -> None:
+    """Finds expressions whose value goes nowhere. `wanted`: the value of the node is used."""
     match node:
+        case ast.Name() | ast.Ident() | ast.IntLit() | ast.NamedType() | ast.BindPattern():
+            return
         case ast.Block(statements=statements):
-            for index, statement in enumerate(statements):
-                last = index == len(statements) - 1
-                yield from _unwanted(statement, wanted and last)
+            for statement in statements:
+                _look(statement, wanted and statement is statements[-1], found)
         case ast.ExprStmt(value=value):
             if wanted or not isinstance(bare(value), ast.IfExpr | ast.MatchExpr | ast.WaitExpr):
                 if not wanted:
-                    yield value
-                yield from _unwanted(value, True)
+                    found.append(value)
+                _look(value, True, found)
             else:
-                yield from _unwanted(bare(value), False)
+                _look(bare(value), False, found)
         case ast.IfExpr(condition=condition, then=then, otherwise=otherwise):
-            yield from _unwanted(condition, True)
-            yield from _unwanted(then, wanted)
+            _look(condition, True, found)
+            _look(then, wanted, found)
             if otherwise is not None:
-                yield from _unwanted(otherwise, wanted)
+                _look(otherwise, wanted, found)
         case ast.MatchExpr(subject=subject, arms=arms):
-            yield from _unwanted(subject, True)
+            _look(subject, True, found)
             for arm in arms:
                 if arm.guard is not None:
-                    yield from _unwanted(arm.guard, True)
-                yield from _unwanted(arm.body, wanted)
+                    _look(arm.guard, True, found)
+                _look(arm.body, wanted, found)
         case ast.WaitExpr(arms=waits):
             for wait in waits:
-                yield from _unwanted(wait.case, True)
+                _look(wait.case, True, found)
                 if wait.guard is not None:
-                    yield from _unwanted(wait.guard, True)
-                yield from _unwanted(wait.body, wanted)
+                    _look(wait.guard, True, found)
+                _look(wait.body, wanted, found)
         case ast.LambdaExpr(body=body):
-            yield from _unwanted(body, True)
+            _look(body, True, found)
         case ast.WhileStmt(condition=head, body=block) | ast.ForStmt(iterable=head, body=block):
-            yield from _unwanted(head, True)
-            yield from _unwanted(block, False)
+            _look(head, True, found)
+            _look(block, False, found)
         case ast.LetStmt(value=value, otherwise=block):
-            yield from _unwanted(value, True)
+            _look(value, True, found)
             if block is not None:
-                yield from _unwanted(block, False)
+                _look(block, False, found)
         case ast.DeferStmt() | ast.FnDecl() | ast.StepDecl() | ast.RunDecl() | ast.MigrateDecl():
             for child in ast.children(node):
-                yield from _unwanted(child, False)
+                _look(child, False, found)
         case _:
             for child in ast.children(node):
-                yield from _unwanted(child, True)
+                _look(child, True, found)
 
 
 def _thrown(ctx: Context, module: str, facts: Facts, value: ast.Expr, type_: str) -> Diagnostic:

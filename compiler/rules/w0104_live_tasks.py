@@ -38,6 +38,7 @@ class Tasks(Analysis[Live]):
         self.endless = endless
         self.names: dict[LocalSymbol, ast.Call] = {}
         self.at: dict[ast.StageStmt, Live] = {}
+        self.rounds: dict[ast.WhileStmt | ast.ForStmt, Live] = {}
 
     def join(self, left: Live, right: Live) -> Live:
         return left & right
@@ -52,6 +53,10 @@ class Tasks(Analysis[Live]):
 
     def enter_arm(self, wait: ast.WaitExpr, arm: ast.WaitArm, state: Live) -> Live:
         return state & self.endless
+
+    def loop_head(self, loop: ast.WhileStmt | ast.ForStmt, state: Live) -> Live:
+        self.rounds[loop] = state
+        return state
 
     def visit(self, node: ast.Node, state: Live) -> Live:
         match node:
@@ -83,7 +88,8 @@ class Tasks(Analysis[Live]):
 
 
 def live_tasks(ctx: Context, facts: Facts, run: ast.RunDecl) -> Tasks:
-    """The tasks that always live at each stage, and the variables that hold them."""
+    """The tasks that always live at each stage and as each round of a loop begins, and the
+    variables that hold them."""
     starts = [
         node
         for node in nodes(run)

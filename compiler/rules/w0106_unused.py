@@ -7,8 +7,10 @@ alone is no use.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
+from typing import TypeAlias, cast, get_args
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, Label, warning
 from qoqi.compiler.names.symbols import LocalSymbol
@@ -17,6 +19,11 @@ from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Facts
 from qoqi.compiler.types.model import Con
+
+Binding: TypeAlias = (
+    ast.LetStmt | ast.ForStmt | ast.MatchArm | ast.LambdaParam | ast.Condition | ast.ReceiveCase
+)
+_BINDING = get_args(Binding)
 
 
 def check_unused_variables(ctx: Context) -> Iterator[Diagnostic]:
@@ -34,27 +41,20 @@ def check_unused_variables(ctx: Context) -> Iterator[Diagnostic]:
         for captured in facts.captures.values():
             used.update(captured)
         for node in tree:
-            yield from _patterns(ctx, name, facts, node, used, assigned)
+            if isinstance(node, _BINDING):
+                yield from _patterns(ctx, name, facts, cast(Binding, node), used, assigned)
 
 
 def _patterns(
     ctx: Context,
     module: str,
     facts: Facts,
-    node: ast.Node,
+    node: Binding,
     used: set[LocalSymbol],
     assigned: set[LocalSymbol],
 ) -> Iterator[Diagnostic]:
     """The names of one whole pattern, where a node has one."""
-    match node:
-        case ast.LetStmt(pattern=pattern) | ast.ForStmt(pattern=pattern):
-            pass
-        case ast.MatchArm(pattern=pattern) | ast.LambdaParam(pattern=pattern):
-            pass
-        case ast.Condition(pattern=pattern) | ast.ReceiveCase(pattern=pattern):
-            pass
-        case _:
-            return
+    pattern = node.pattern
     if pattern is None:
         return
     names: dict[str, list[tuple[ast.Node, LocalSymbol]]] = {}
@@ -138,15 +138,17 @@ def _without_line(ctx: Context, module: str, item: ast.ImportDecl) -> Fix:
 
 def check_hidden(ctx: Context) -> Iterator[Diagnostic]:
     for name, module, _ in ctx.modules():
-        bound = Counter(
-            (node.pattern.name.name, node.mutable)
+        lets = [
+            (node.span.start, node.pattern.name.name, node.mutable)
             for node in ctx.trees[name]
             if isinstance(node, ast.LetStmt) and isinstance(node.pattern, ast.BindPattern)
-        )
-        twice = {each for each, mutable in bound if mutable}
-        twice = {each for each in twice if bound[each, True] + bound[each, False] > 1}
-        if twice:
-            yield from _hidden(ctx, name, module, {})
+        ]
+        starts = [start for start, _, _ in lets]
+        for item in module.items:
+            own = lets[bisect_left(starts, item.span.start) : bisect_left(starts, item.span.end)]
+            bound = Counter(each for _, each, _ in own)
+            if any(mutable and bound[each] > 1 for _, each, mutable in own):
+                yield from _hidden(ctx, name, item, {})
 
 
 def _hidden(

@@ -10,176 +10,73 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TypeAlias
 
+from qoqi.compiler.frozen import frozen
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax.node import Node as Node
 from qoqi.compiler.syntax.node import children as children
 from qoqi.compiler.syntax.node import field_names as field_names
 from qoqi.compiler.syntax.node import moved as moved
-
-
-class Ident(Node):
-    """A name where it is written; `name` is empty where recovery put one in."""
-
-    name: str
-
-
-# -- types ------------------------------------------------------------------------------------
-
-
-class NamedType(Node):
-    """`Claim`, `http.Response`, `List<T>`: an optional module, a name, arguments."""
-
-    module: Ident | None
-    name: Ident
-    args: tuple[TypeNode, ...]
-
-
-class OptionType(Node):
-    inner: TypeNode
-
-
-class TupleType(Node):
-    """`(A, B)`; no items is the unit type `()`."""
-
-    items: tuple[TypeNode, ...]
-
-
-class FnType(Node):
-    params: tuple[TypeNode, ...]
-    result: TypeNode
-
-
-TypeNode: TypeAlias = NamedType | OptionType | TupleType | FnType
-
-
-# -- patterns ---------------------------------------------------------------------------------
-
-
-class WildPattern(Node):
-    """`_`"""
-
-
-class BindPattern(Node):
-    name: Ident
-
-
-class LiteralPattern(Node):
-    """A literal; `-3` is an `IntLit` with a negative value."""
-
-    value: Literal
-
-
-class RangePattern(Node):
-    low: Literal
-    high: Literal
-    inclusive: bool
-
-
-class PatternArg(Node):
-    """A positional (`name` is None) or named part of a variant pattern."""
-
-    name: Ident | None
-    pattern: Pattern
-
-
-class VariantPattern(Node):
-    """`None`, `Approved(by)`, `Json.Object(m)`, `a.Colour.Red`, `Rejected(_, ..)`.
-
-    `path` is the dotted name from the left; the last is the variant. `args` is None without
-    parentheses; `rest` says that `..` was written.
-    """
-
-    path: tuple[Ident, ...]
-    args: tuple[PatternArg, ...] | None
-    rest: bool
-
-
-class FieldPattern(Node):
-    """`index: 2`, or `index` alone, which binds (`pattern` is None)."""
-
-    name: Ident
-    pattern: Pattern | None
-
-
-class StructPattern(Node):
-    """`Cancelled { reason }`, `Chunk { index: 2, .. }`."""
-
-    path: tuple[Ident, ...]
-    fields: tuple[FieldPattern, ...]
-    rest: bool
-
-
-class TuplePattern(Node):
-    items: tuple[Pattern, ...]
-
-
-class RestPattern(Node):
-    """`..` or `..rest`, in a list pattern only."""
-
-    name: Ident | None
-
-
-class ListPattern(Node):
-    items: tuple[Pattern | RestPattern, ...]
-
-
-class OrPattern(Node):
-    """`P | Q`: every alternative binds the same names."""
-
-    alternatives: tuple[Pattern, ...]
-
-
-class ErrorPattern(Node):
-    pass
-
-
-Pattern: TypeAlias = (
-    WildPattern
-    | BindPattern
-    | LiteralPattern
-    | RangePattern
-    | VariantPattern
-    | StructPattern
-    | TuplePattern
-    | ListPattern
-    | OrPattern
-    | ErrorPattern
-)
-
+from qoqi.compiler.syntax.pattern_nodes import BindPattern as BindPattern
+from qoqi.compiler.syntax.pattern_nodes import ErrorPattern as ErrorPattern
+from qoqi.compiler.syntax.pattern_nodes import FieldPattern as FieldPattern
+from qoqi.compiler.syntax.pattern_nodes import FnType as FnType
+from qoqi.compiler.syntax.pattern_nodes import Ident as Ident
+from qoqi.compiler.syntax.pattern_nodes import ListPattern as ListPattern
+from qoqi.compiler.syntax.pattern_nodes import LiteralPattern as LiteralPattern
+from qoqi.compiler.syntax.pattern_nodes import NamedType as NamedType
+from qoqi.compiler.syntax.pattern_nodes import OptionType as OptionType
+from qoqi.compiler.syntax.pattern_nodes import OrPattern as OrPattern
+from qoqi.compiler.syntax.pattern_nodes import Pattern as Pattern
+from qoqi.compiler.syntax.pattern_nodes import PatternArg as PatternArg
+from qoqi.compiler.syntax.pattern_nodes import RangePattern as RangePattern
+from qoqi.compiler.syntax.pattern_nodes import RestPattern as RestPattern
+from qoqi.compiler.syntax.pattern_nodes import StructPattern as StructPattern
+from qoqi.compiler.syntax.pattern_nodes import TuplePattern as TuplePattern
+from qoqi.compiler.syntax.pattern_nodes import TupleType as TupleType
+from qoqi.compiler.syntax.pattern_nodes import TypeNode as TypeNode
+from qoqi.compiler.syntax.pattern_nodes import VariantPattern as VariantPattern
+from qoqi.compiler.syntax.pattern_nodes import WildPattern as WildPattern
 
 # -- expressions ------------------------------------------------------------------------------
 
 
+@frozen
 class IntLit(Node):
     value: int
 
 
+@frozen
 class DecimalLit(Node):
     """`12.50`: the scale that was written is kept."""
 
     value: Decimal
 
 
+@frozen
 class DurationLit(Node):
     millis: int
 
 
+@frozen
 class DateLit(Node):
     """Days since 1970-01-01."""
 
     days: int
 
 
+@frozen
 class TimeLit(Node):
     """Milliseconds since the epoch, UTC."""
 
     millis: int
 
 
+@frozen
 class BoolLit(Node):
     value: bool
 
 
+@frozen
 class StringLit(Node):
     """Text and interpolated expressions in turn. Plain text is one str part; `""` has no parts.
 
@@ -192,34 +89,40 @@ class StringLit(Node):
 Literal: TypeAlias = IntLit | DecimalLit | DurationLit | DateLit | TimeLit | BoolLit | StringLit
 
 
+@frozen
 class Name(Node):
     """A use of a lower- or upper-case name: a variable, function, module, variant or type."""
 
     name: str
 
 
+@frozen
 class ListExpr(Node):
     items: tuple[Expr, ...]
 
 
+@frozen
 class MapExpr(Node):
     """`["a": 1]`; no entries is `[:]`."""
 
     entries: tuple[tuple[Expr, Expr], ...]
 
 
+@frozen
 class TupleExpr(Node):
     """`(a, b)`; no items is `()`."""
 
     items: tuple[Expr, ...]
 
 
+@frozen
 class ParenExpr(Node):
     """`(e)`: kept because the formatter keeps what is written."""
 
     inner: Expr
 
 
+@frozen
 class FieldInit(Node):
     """`id: e`, or `id` alone, which takes the variable of that name (`value` is None)."""
 
@@ -227,6 +130,7 @@ class FieldInit(Node):
     value: Expr | None
 
 
+@frozen
 class StructExpr(Node):
     """`Claim { ..old, cents: 3 }`. `path` is the dotted type name; `base` is what follows `..`."""
 
@@ -235,11 +139,13 @@ class StructExpr(Node):
     fields: tuple[FieldInit, ...]
 
 
+@frozen
 class Arg(Node):
     name: Ident | None
     value: Expr
 
 
+@frozen
 class Call(Node):
     """`f(a, n: b)`; a method call has a `FieldExpr` as `fn`."""
 
@@ -247,6 +153,7 @@ class Call(Node):
     args: tuple[Arg, ...]
 
 
+@frozen
 class FieldExpr(Node):
     """`x.f`, `module.fn`, `Type.fn`, `Enum.Variant`: `name` may be of either case."""
 
@@ -254,6 +161,7 @@ class FieldExpr(Node):
     name: Ident
 
 
+@frozen
 class TupleIndexExpr(Node):
     """`t.0`"""
 
@@ -261,17 +169,20 @@ class TupleIndexExpr(Node):
     index: int
 
 
+@frozen
 class IndexExpr(Node):
     base: Expr
     index: Expr
 
 
+@frozen
 class TryExpr(Node):
     """`e?`"""
 
     inner: Expr
 
 
+@frozen
 class UnaryExpr(Node):
     """`-e`, `!e`"""
 
@@ -279,6 +190,7 @@ class UnaryExpr(Node):
     operand: Expr
 
 
+@frozen
 class BinaryExpr(Node):
     """`op` is one of `?? || && == != < <= > >= in not-in + - * / %`."""
 
@@ -288,17 +200,20 @@ class BinaryExpr(Node):
     right: Expr
 
 
+@frozen
 class RangeExpr(Node):
     low: Expr
     high: Expr
     inclusive: bool
 
 
+@frozen
 class LambdaParam(Node):
     pattern: Pattern
     type: TypeNode | None
 
 
+@frozen
 class LambdaExpr(Node):
     """`fn(x) => e` has an expression, `fn(x) { … }` a block as `body`."""
 
@@ -307,6 +222,7 @@ class LambdaExpr(Node):
     body: Expr | Block
 
 
+@frozen
 class Condition(Node):
     """What `if` and `while` test: `e`, or `let P = e && guard`.
 
@@ -318,12 +234,14 @@ class Condition(Node):
     guard: Expr | None
 
 
+@frozen
 class IfExpr(Node):
     condition: Condition
     then: Block
     otherwise: Block | IfExpr | None
 
 
+@frozen
 class MatchArm(Node):
     """`case P | Q if guard: …`; the span starts at `case`."""
 
@@ -332,6 +250,7 @@ class MatchArm(Node):
     body: Block
 
 
+@frozen
 class MatchExpr(Node):
     """`head` covers `match` to the end of what is matched: what E0305 marks."""
 
@@ -340,6 +259,7 @@ class MatchExpr(Node):
     arms: tuple[MatchArm, ...]
 
 
+@frozen
 class ReceiveCase(Node):
     """`let P = e`, or `e` alone (then `pattern` is None): receive, send, wait, join, cancelled."""
 
@@ -347,14 +267,17 @@ class ReceiveCase(Node):
     value: Expr
 
 
+@frozen
 class AfterCase(Node):
     delay: Expr
 
 
+@frozen
 class AtCase(Node):
     time: Expr
 
 
+@frozen
 class WhenCase(Node):
     condition: Expr
 
@@ -362,6 +285,7 @@ class WhenCase(Node):
 WaitCase: TypeAlias = ReceiveCase | AfterCase | AtCase | WhenCase
 
 
+@frozen
 class WaitArm(Node):
     """`case …: …`; the case's span starts after `case` and ends before `if` or `:`."""
 
@@ -370,6 +294,7 @@ class WaitArm(Node):
     body: Block
 
 
+@frozen
 class WaitExpr(Node):
     """`head` covers the words `wait match`: what F0006 and F0016 mark."""
 
@@ -377,6 +302,7 @@ class WaitExpr(Node):
     arms: tuple[WaitArm, ...]
 
 
+@frozen
 class ErrorExpr(Node):
     pass
 
@@ -414,12 +340,14 @@ Expr: TypeAlias = (
 # -- statements -------------------------------------------------------------------------------
 
 
+@frozen
 class Block(Node):
     """`{ … }`, or the statements of an arm; as a value it is worth its last expression."""
 
     statements: tuple[Stmt, ...]
 
 
+@frozen
 class LetStmt(Node):
     """`let P: T = e else { … }`, `var x = e`."""
 
@@ -430,6 +358,7 @@ class LetStmt(Node):
     otherwise: Block | None
 
 
+@frozen
 class AssignStmt(Node):
     """`place op e`, `op` being `=`, `+=`, `-=`, `*=`, `/=` or `%=`."""
 
@@ -438,10 +367,12 @@ class AssignStmt(Node):
     value: Expr
 
 
+@frozen
 class ExprStmt(Node):
     value: Expr
 
 
+@frozen
 class WhileStmt(Node):
     """`head` covers `while` to the end of the condition: what W0101 marks."""
 
@@ -450,6 +381,7 @@ class WhileStmt(Node):
     body: Block
 
 
+@frozen
 class ForStmt(Node):
     head: Span
     pattern: Pattern
@@ -457,32 +389,39 @@ class ForStmt(Node):
     body: Block
 
 
+@frozen
 class ReturnStmt(Node):
     value: Expr | None
 
 
+@frozen
 class BreakStmt(Node):
     pass
 
 
+@frozen
 class ContinueStmt(Node):
     pass
 
 
+@frozen
 class DeferStmt(Node):
     body: Block
 
 
+@frozen
 class StageStmt(Node):
     name: Ident
     variables: tuple[Ident, ...]
 
 
+@frozen
 class BecomeStmt(Node):
     stage: Ident
     args: tuple[Arg, ...]
 
 
+@frozen
 class GivenAnswer(Node):
     """One link of a `given`: `kind` is `value`, `fails` (a reason) or `never`."""
 
@@ -491,6 +430,7 @@ class GivenAnswer(Node):
     value: Expr | None
 
 
+@frozen
 class GivenStmt(Node):
     """`given http.post(url) after 5m => a then b`; `runs` takes a module's given back."""
 
@@ -500,6 +440,7 @@ class GivenStmt(Node):
     runs: bool
 
 
+@frozen
 class ErrorStmt(Node):
     pass
 
@@ -524,6 +465,7 @@ Stmt: TypeAlias = (
 # -- declarations -----------------------------------------------------------------------------
 
 
+@frozen
 class TypeParam(Node):
     """`T: Ordered`; `bound` is None without one."""
 
@@ -531,6 +473,7 @@ class TypeParam(Node):
     bound: Ident | None
 
 
+@frozen
 class ParamDecl(Node):
     """A parameter; `mutable` is the `var` of `var self`."""
 
@@ -540,6 +483,7 @@ class ParamDecl(Node):
     default: Expr | None
 
 
+@frozen
 class ImportDecl(Node):
     """`import a.b`, `import a.b as c`, `import a.b.{X, y}`."""
 
@@ -549,6 +493,7 @@ class ImportDecl(Node):
     names: tuple[Ident, ...] | None
 
 
+@frozen
 class ConstDecl(Node):
     doc: str
     public: bool
@@ -557,6 +502,7 @@ class ConstDecl(Node):
     value: Expr
 
 
+@frozen
 class StructField(Node):
     """`kind: String as "content-type" = "x"`; `json_name` is what `as` says."""
 
@@ -567,6 +513,7 @@ class StructField(Node):
     default: Expr | None
 
 
+@frozen
 class StructDecl(Node):
     doc: str
     public: bool
@@ -575,6 +522,7 @@ class StructDecl(Node):
     fields: tuple[StructField, ...]
 
 
+@frozen
 class VariantDecl(Node):
     """`params` is None for a unit variant."""
 
@@ -584,6 +532,7 @@ class VariantDecl(Node):
     json_name: str | None
 
 
+@frozen
 class EnumDecl(Node):
     doc: str
     public: bool
@@ -592,6 +541,7 @@ class EnumDecl(Node):
     variants: tuple[VariantDecl, ...]
 
 
+@frozen
 class FnDecl(Node):
     """A function of a module or a flow. A `native` one (stdlib only) has no body.
 
@@ -610,10 +560,12 @@ class FnDecl(Node):
     owner: Ident | None = None
 
 
+@frozen
 class WithinClause(Node):
     limit: Expr
 
 
+@frozen
 class TriesClause(Node):
     """`tries n | forever [for d] [else e]`; `count` is None for `forever`."""
 
@@ -622,25 +574,30 @@ class TriesClause(Node):
     otherwise: Expr | None
 
 
+@frozen
 class BackoffClause(Node):
     first: Expr
     most: Expr | None
 
 
+@frozen
 class UndoClause(Node):
     """`undo release(it)`"""
 
     call: Expr
 
 
+@frozen
 class OnClause(Node):
     queue: Expr
 
 
+@frozen
 class BeatClause(Node):
     interval: Expr
 
 
+@frozen
 class LimitClause(Node):
     count: Expr
     per: Expr | None
@@ -651,6 +608,7 @@ StepClause: TypeAlias = (
 )
 
 
+@frozen
 class StepDecl(Node):
     """A step; an `extern` one has no body. `clauses` are its own, before those of its group."""
 
@@ -664,6 +622,7 @@ class StepDecl(Node):
     body: Block | None
 
 
+@frozen
 class StepsGroup(Node):
     """`steps within 30s tries 20 { … }`"""
 
@@ -671,6 +630,7 @@ class StepsGroup(Node):
     steps: tuple[StepDecl, ...]
 
 
+@frozen
 class ChannelDecl(Node):
     """`channel x: T answers R capacity n inside`."""
 
@@ -682,6 +642,7 @@ class ChannelDecl(Node):
     inside: bool
 
 
+@frozen
 class FieldDecl(Node):
     """`var votes: Map<String, Bool> = [:]` of a flow."""
 
@@ -691,6 +652,7 @@ class FieldDecl(Node):
     value: Expr | None
 
 
+@frozen
 class ViewDecl(Node):
     doc: str
     name: Ident
@@ -698,10 +660,12 @@ class ViewDecl(Node):
     body: Block
 
 
+@frozen
 class RunDecl(Node):
     body: Block
 
 
+@frozen
 class MigrateDecl(Node):
     doc: str
     name: Ident
@@ -709,6 +673,7 @@ class MigrateDecl(Node):
     body: Block
 
 
+@frozen
 class ErrorItem(Node):
     """Text at the level of declarations or members that could not be read."""
 
@@ -727,6 +692,7 @@ Member: TypeAlias = (
 )
 
 
+@frozen
 class FlowDecl(Node):
     doc: str
     public: bool
@@ -737,6 +703,7 @@ class FlowDecl(Node):
     members: tuple[Member, ...]
 
 
+@frozen
 class TestDecl(Node):
     """`test "a name" { … }`"""
 
@@ -759,6 +726,7 @@ Item: TypeAlias = (
 )
 
 
+@frozen
 class Module(Node):
     """One file. `doc` is its `//!` text."""
 

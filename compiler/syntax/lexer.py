@@ -25,6 +25,7 @@ recursion.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, error
@@ -93,6 +94,7 @@ from qoqi.compiler.syntax.tokens import (
     Trivia,
 )
 
+HALF = re.compile("[\ud800-\udfff]").finditer
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_DEPTH = 200
 MAX_WEIGHT = 500
@@ -130,6 +132,8 @@ def lex(file: SourceFile) -> Lexed:
         return Lexed([], rest, {}, "", [problem], set(), complete=False)
     lexer = _Lexer(file)
     lexer.run()
+    if not text.isascii():
+        lexer.look_for_halves()
     return Lexed(
         lexer.tokens,
         lexer.trivia,
@@ -380,10 +384,10 @@ class _Lexer:
 
     def opens_type(self) -> bool:
         """Whether a `<` here opens type arguments or parameters."""
-        tokens = self.tokens
-        return self.prev == TYPE or (
-            self.prev == NAME and len(tokens) > 1 and tokens[-2].kind == "fn"
-        )
+        before = [token.kind for token in self.tokens[-3:-1]]
+        if self.prev == TYPE:
+            return before != [TYPE, "."]  # `Level.Low < x`: a variant has no arguments of types
+        return self.prev == NAME and before[-1:] == ["fn"]
 
     def leave(self, contexts: str) -> None:
         if self.stack and self.stack[-1] in contexts:
@@ -651,6 +655,15 @@ class _Lexer:
                 UNKNOWN_NOTES.get(piece[0], "outside of texts and comments all is ASCII"),
             )
             self.trivia.append(Trivia(SKIPPED, piece, start, end))
+
+    def look_for_halves(self) -> None:
+        """Halves of a character that UTF-16 writes as two: in texts and comments, too."""
+        marked = {problem.span.start for problem in self.diagnostics}
+        for match in HALF(self.file.text):
+            if match.start() not in marked:
+                message = f"half of a character, {_shown(match.group())}, is not text"
+                fix = Fix("remove it", (Edit(self.file.path, Span(*match.span()), ""),))
+                self.report("E0102", Span(*match.span()), message, fix)
 
     def add(self, kind: str, piece: str, start: int, end: int) -> None:
         self.mark(start)

@@ -264,6 +264,16 @@ def drop_title(token: Token) -> str:
     return "join the lines" if token.kind == NL else f"remove {found(token)}"
 
 
+def type_arguments(tokens: list[Token], at: int) -> tuple[str, ...]:
+    """`Queue<Int, String> {}`: read as comparisons."""
+    index = at if tokens[at].kind in (">", ",") else -1
+    while index > 0 and tokens[index - 1].kind in (TYPE, ","):
+        index -= 1
+    if index < 2 or tokens[index - 1].kind != "<" or tokens[index - 2].kind != TYPE:
+        return ()
+    return ("a value has no type arguments: say the type of its variable, `let x: T<A> = T { … }`",)
+
+
 def notes(token: Token, before: Token | None) -> tuple[str, ...]:
     """What a user of another language may have meant."""
     for each in (before, token):

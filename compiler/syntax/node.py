@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 from inspect import get_annotations
+from operator import attrgetter
 from typing import TypeVar
 
-from qoqi.compiler.frozen import Frozen
+from qoqi.compiler.frozen import Frozen, frozen
 from qoqi.compiler.source import Span
 
 # Fields of these types hold no nodes, so a walk does not look into them.
 _PLAIN = frozenset({"Span", "str", "str | None", "bool", "int", "Decimal"})
 
 
+@frozen
 class Node(Frozen):
     """A piece of the tree and the place where it is written."""
 
@@ -36,14 +38,11 @@ def field_names(node: Node) -> tuple[str, ...]:
 def children(node: Node) -> list[Node]:
     """The nodes directly below one, in the order of the source."""
     found: list[Node] = []
-    for name in _below(type(node)):
-        value = getattr(node, name)
-        if value is None:
-            continue
-        if isinstance(value, Node):
-            found.append(value)
-        elif type(value) is tuple:
+    for value in _below[type(node)](node):
+        if type(value) is tuple:
             _gather(value, found)
+        elif isinstance(value, Node):
+            found.append(value)
     return found
 
 
@@ -55,10 +54,17 @@ def _gather(values: tuple[object, ...], found: list[Node]) -> None:
             _gather(value, found)
 
 
-@cache
-def _below(kind: type[Node]) -> tuple[str, ...]:
-    """The fields of a class that may hold nodes."""
-    written: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        written |= get_annotations(base)
-    return tuple(name for name in kind.__match_args__ if written[name] not in _PLAIN)
+class _Readers(dict[type[Node], Callable[[Node], tuple[object, ...]]]):
+    """What reads the fields of a class that may hold nodes; made at its first node."""
+
+    def __missing__(self, kind: type[Node]) -> Callable[[Node], tuple[object, ...]]:
+        written: dict[str, str] = {}
+        for base in reversed(kind.__mro__):
+            written |= get_annotations(base)
+        names = [name for name in kind.__match_args__ if written[name] not in _PLAIN]
+        get = attrgetter(*names) if len(names) > 1 else None
+        self[kind] = get or (lambda node: tuple(getattr(node, name) for name in names))
+        return self[kind]
+
+
+_below = _Readers()

@@ -1,6 +1,7 @@
 """Recovery: how the parse goes on after an error.
 
-At a token without an action, the first of these that lets the parse take the next two tokens:
+At a token without an action `habits` are looked for, then the first of these that lets the parse
+take the next two tokens:
 
 1. **Replace** the token by what is often meant: `==` for `=`, a name for a reserved word.
 2. **Insert** what is missing: one token, or a few that close what is open.
@@ -26,7 +27,7 @@ from typing import Any
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, Label, error
 from qoqi.compiler.source import SourceFile, Span
-from qoqi.compiler.syntax import messages
+from qoqi.compiler.syntax import habits, messages
 from qoqi.compiler.syntax.lexer import Lexed
 from qoqi.compiler.syntax.tables import Tables
 from qoqi.compiler.syntax.tokens import (
@@ -167,7 +168,8 @@ class Recovery:
         after = tokens[min(at + 3, len(tokens) - 1)].start
         stray = first.kind in CLOSERS and _opener(values, first.kind) is None
         if not (
-            (stray and self.drop(states, values, tokens, at))
+            habits.repair(self, states, values, starts, tokens, at)
+            or (stray and self.drop(states, values, tokens, at))
             or self.replace(states, values, tokens, at)
             or self.take_back(states, values, starts, tokens, at)
             or self.insert(states, values, tokens, at)
@@ -416,7 +418,8 @@ class Recovery:
             "E0110",
             token.span,
             self.expected(states, token),
-            notes=messages.notes(token, tokens[at - 1] if at else None),
+            notes=messages.type_arguments(tokens, at)
+            or messages.notes(token, tokens[at - 1] if at else None),
         )
         stop = at
         while True:

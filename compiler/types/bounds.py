@@ -143,4 +143,5 @@ def check_bound(body: Body, obligation: Obligation, type_: Type) -> None:
             message = f"{obligation.what} is a number, and `{shown}` is not"
             if isinstance(type_, Param):
                 notes.append(f"Say that it is: `<{type_.name}: Number>`.")
-    body.error("E0314", obligation.span, message, notes=notes)
+    once = (type_, obligation.bound) if isinstance(type_, Param) else None
+    body.error("E0314", obligation.span, message, notes=notes, once=once)

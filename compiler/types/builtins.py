@@ -266,7 +266,7 @@ def _task_start(body: Body, call: ast.Call) -> Type:
         body.error(
             "E0307",
             call.span,
-            f"`{body.text(function.span)}` takes {len(found.params)} "
+            f"{body.quoted(function.span)} takes {len(found.params)} "
             f"argument{'s' * (len(found.params) != 1)} ({types}), found {len(given)}",
         )
         return Con("Task", (found.result,))

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from qoqi.compiler.frozen import Frozen
+from qoqi.compiler.frozen import Frozen, frozen
 from qoqi.compiler.names.symbols import FlowSymbol, FnSymbol, LocalSymbol
 from qoqi.compiler.syntax import ast
 
@@ -65,6 +65,7 @@ TAKE_PURE = frozenset({"List.sortBy"})
 """Functions of the library that take pure functions as natives do, whatever they are made of."""
 
 
+@frozen
 class Operation(Frozen):
     """`node` is the call, or the step where it is used as a value."""
 
@@ -74,12 +75,14 @@ class Operation(Frozen):
     module: str
 
 
+@frozen
 class Edge(Frozen):
     target: ast.Node
     node: ast.Node
     via: Via
 
 
+@frozen
 class Handed(Frozen):
     """A function value as an argument: what it is, or the parameter it came in by."""
 
@@ -105,6 +108,7 @@ class Body:
     """Calls of builtins that are not the case of a `wait match`."""
 
 
+@frozen
 class Root(Frozen):
     body: Body
     place: Place

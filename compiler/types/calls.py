@@ -59,6 +59,7 @@ from qoqi.compiler.types.members import (
     find_field,
     find_method,
     find_owned,
+    function_of_methods,
     infer_name,
     no_member,
     receiver_head,
@@ -136,7 +137,7 @@ def _call_name(body: Body, call: ast.Call, fn: ast.Name, want: Type | None) -> T
         return _call_upper(body, call, fn, want)
     symbol = body.look_up(name)
     if symbol is None:
-        methods = body.scope.method_names.get(name, ())
+        methods = body.scope.methods_named(name)
         if methods:
             return _call_as_function(body, call, fn, methods, want)
         if name in FREE_BUILTINS:
@@ -159,13 +160,9 @@ def _call_as_function(
     body: Body, call: ast.Call, fn: ast.Name, methods: Sequence[FnSymbol], want: Type | None
 ) -> Type:
     """A method called like a function: told by the head of its first argument's type."""
-    chosen = methods[0]
-    if len(methods) > 1 and call.args:
-        head = receiver_head(body, body.infer(call.args[0].value))
-        for method in methods:
-            first = body.program.signatures[method].params[0][1]
-            if isinstance(first, Con) and first.name == head:
-                chosen = method
+    several = len(methods) > 1 and bool(call.args)
+    receiver = body.infer(call.args[0].value) if several else None
+    chosen = function_of_methods(body, methods, receiver) or methods[0]
     body.use(fn, chosen)
     return call_symbol(body, call, chosen, want)
 
@@ -250,8 +247,7 @@ def _call_value(body: Body, call: ast.Call, type_: Type) -> Type:
         infer_args(body, call)
         if not isinstance(resolved, ErrorType | NeverType):
             shown = show(body.u.shown(resolved))
-            text = body.text(call.fn.span)
-            what = f"`{text}`" if len(text) <= 30 else "this"
+            what = body.quoted(call.fn.span)
             body.error("E0308", call.fn.span, f"{what} is `{shown}`, and no function")
         return ERROR
     params_ = tuple((f"argument {i + 1}", p, False) for i, p in enumerate(resolved.params))
@@ -282,7 +278,8 @@ def _call_static(
     is_type = isinstance(base, StructSymbol | EnumSymbol | BuiltinTypeSymbol)
     if is_type and name in ("decode", "tryDecode") and find_owned(body, base, name) is None:
         return _decode_as(body, call, base, name, want)
-    symbol = static_member(body, fn, base)
+    first = call.args[0].value if call.args else None
+    symbol = static_member(body, fn, base, lambda: body.infer(first) if first is not None else None)
     if symbol is None:
         infer_args(body, call)
         return ERROR

@@ -111,7 +111,8 @@ def check_program(
 
 def summary(program: Program, names: Iterable[str]) -> Checked:
     """What the checker hands on; `names` are the modules whose flows are listed."""
-    flows = tuple(flow.symbol for name in sorted(names) for flow in program.scopes[name].flows.values())
+    scopes = [program.scopes[name] for name in sorted(names)]
+    flows = tuple(flow.symbol for scope in scopes for flow in scope.flows.values())
     return Checked(
         modules={name: scope.tree for name, scope in program.scopes.items()},
         facts=program.facts,
@@ -123,6 +124,7 @@ def summary(program: Program, names: Iterable[str]) -> Checked:
         enums=program.enums,
         flows=flows,
         listens=frozenset(flow.qualified for flow in flows if _hears(program, flow)),
+        too_deep=frozenset(program.too_deep),
     )
 
 
@@ -158,18 +160,19 @@ def _without(before: Program, names: set[str]) -> Program:
     """A copy of a program, without what it knows of some modules."""
     program = _fork(before)
     program.calls = dict(before.calls)
+    program.too_deep = before.too_deep - names
     program.hearing = {symbol for symbol in before.hearing if module_of(symbol) not in names}
     program.stages = {
         key: found for key, found in before.stages.items() if key[0].module not in names
     }
-    tables: tuple[dict[Any, Any], ...] = (
+    tables: list[dict[Any, Any]] = [
         program.signatures,
         program.declared,
         program.params,
         program.calls,
         program.answers,
         program.struct_fields,
-    )
+    ]
     for table in tables:
         for symbol in [each for each in table if module_of(each) in names]:
             del table[symbol]

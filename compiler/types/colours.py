@@ -9,6 +9,7 @@ bodies. So is a view, which is checked by itself and may read the clock.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection, Iterable
 
 from qoqi.compiler.names.symbols import StepSymbol
 from qoqi.compiler.syntax import ast
@@ -27,31 +28,53 @@ from qoqi.compiler.types.facts import Checked, Colour
 COLOURED = (ast.FnDecl, ast.StepDecl, ast.LambdaExpr, ast.RunDecl, ast.ViewDecl)
 
 
-def infer(checked: Checked) -> CallGraph:
-    """Builds the call graph and writes the colours of all bodies into the facts."""
-    graph = build(checked)
-    for node, body in graph.bodies.items():
+def infer(
+    checked: Checked, before: CallGraph | None = None, again: Collection[str] | None = None
+) -> CallGraph:
+    """Builds the call graph and writes the colours of all bodies into the facts.
+
+    With the graph `before`, only the bodies of the modules in `again` are built, and the others are
+    taken over. Those must not reach any in `again` but pure ones.
+    """
+    names = set(checked.modules) if again is None else set(again)
+    graph, new = _build(checked, before, names)
+    for node in new:
         if isinstance(node, COLOURED):
-            checked.facts[body.module].colours[node] = _colour(node, graph.kinds[node])
+            module = graph.bodies[node].module
+            checked.facts[module].colours[node] = _colour(node, graph.kinds[node])
     return graph
 
 
-def build(checked: Checked) -> CallGraph:
+def _build(
+    checked: Checked, before: CallGraph | None, names: set[str]
+) -> tuple[CallGraph, list[ast.Node]]:
+    """The graph, and the nodes of those of its bodies that are new."""
     graph = CallGraph()
+    if before is not None:
+        graph.bodies = {
+            node: body for node, body in before.bodies.items() if body.module not in names
+        }
+        graph.kinds = {node: before.kinds[node] for node in graph.bodies}
+        graph.roots = [root for root in before.roots if root.body.module not in names]
+        graph.parameters = {
+            node: names_ for node, names_ in before.parameters.items() if node in graph.bodies
+        }
+    old = set(graph.bodies)
     flows = {flow.decl: flow for flow in checked.flows}
     steps = {symbol.decl: symbol for symbol in checked.signatures if isinstance(symbol, StepSymbol)}
     for name, module in checked.modules.items():
-        if not is_library(name):
+        if name in names and not is_library(name) and name not in checked.too_deep:
             Declarations(graph, checked.facts[name], name, flows, steps).module(module)
     while graph.called:
         symbol = graph.called.pop()
         if symbol.decl not in graph.bodies:
             facts = checked.facts[symbol.module]
             Declarations(graph, facts, symbol.module, flows, steps).function(symbol.decl, None)
+    new = [node for node in graph.bodies if node not in old]
     _close(graph)
-    _opaque_operations(graph)
+    _opaque_operations(graph, new)
     _close(graph)
-    return graph
+    return graph, new
 
 
 def _colour(node: ast.Node, kinds: frozenset[Kind]) -> Colour:
@@ -68,7 +91,8 @@ def _close(graph: CallGraph) -> None:
     """The kinds of each body and of all it reaches, by a worklist over callers."""
     callers: dict[ast.Node, list[ast.Node]] = {}
     kinds = {
-        node: frozenset(operation.kind for operation in body.operations)
+        node: graph.kinds.get(node, frozenset())
+        | frozenset(operation.kind for operation in body.operations)
         for node, body in graph.bodies.items()
     }
     for node, body in graph.bodies.items():
@@ -85,9 +109,9 @@ def _close(graph: CallGraph) -> None:
     graph.kinds = kinds
 
 
-def _opaque_operations(graph: CallGraph) -> None:
+def _opaque_operations(graph: CallGraph, new: Iterable[ast.Node]) -> None:
     """Calls into the library, and of views that read the clock, become operations of the caller."""
-    for body in graph.bodies.values():
+    for body in [graph.bodies[node] for node in new]:
         if is_library(body.module):
             continue
         for edge in body.edges:

@@ -17,7 +17,7 @@ what is wanted of itself, so that a mismatch marks the smallest expression.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -82,7 +82,8 @@ class Program:
 
     `bodies` are the library functions whose bodies the program needs facts of; `params` the type
     parameters of structs and enums; `variants` an enum's by name; `stages` the types of a flow's
-    stage variables; `calls` who calls whom, and `hearing` who has a case for `flow.cancelled()`.
+    stage variables; `calls` who calls whom, and `hearing` who has a case for `flow.cancelled()`;
+    `too_deep` the modules with a body that is nested too deeply.
     `rules` are those of bodies where they are not the usual ones: an editor listens in.
     """
 
@@ -101,6 +102,7 @@ class Program:
     bodies: dict[FnSymbol, None] = field(default_factory=dict)
     calls: dict[Symbol, set[FnSymbol]] = field(default_factory=dict)
     hearing: set[Symbol] = field(default_factory=set)
+    too_deep: set[str] = field(default_factory=set)
     under_way: list[Symbol] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     constants: Callable[[Program, Symbol], Type] | None = None
@@ -170,6 +172,7 @@ class Body:
     slots_seen: int | None = None
     stages: list[tuple[str, dict[str, LocalSymbol]]] = field(default_factory=list)
     errors: int = 0
+    told: set[tuple[str, Hashable]] = field(default_factory=set[tuple[str, Hashable]])
     depth: int = 0
     refused_depth: bool = False
 
@@ -250,8 +253,14 @@ class Body:
         labels: Iterable[Label] = (),
         notes: Iterable[str] = (),
         fixes: Iterable[Fix] = (),
+        once: Hashable = None,
     ) -> None:
+        """Reports an error; of those that are `once` the same thing in a body, the first only."""
         self.errors += 1
+        if once is not None:
+            if (code, once) in self.told:
+                return
+            self.told.add((code, once))
         self.program.report(
             error(code, self.path, span, message, labels=labels, notes=notes, fixes=fixes)
         )
@@ -261,6 +270,7 @@ class Body:
         self.errors += 1
         if not self.refused_depth:
             self.refused_depth = True
+            self.program.too_deep.add(self.scope.name)
             self.error("E0322", span, "this is nested too deeply", notes=[note])
 
     def because(self, span: Span, text: str) -> Reason:
@@ -269,6 +279,11 @@ class Body:
 
     def text(self, span: Span) -> str:
         return self.scope.text[span.start : span.end]
+
+    def quoted(self, span: Span) -> str:
+        """What is written there, for a sentence; `this` if it does not fit into one."""
+        text = self.text(span)
+        return f"`{text}`" if len(text) <= 30 and "\n" not in text else "this"
 
     # -- names --------------------------------------------------------------------------------
 

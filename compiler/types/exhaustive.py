@@ -205,12 +205,14 @@ def _missing(rows: list[list[Form]], width: int) -> Iterator[list[str]]:
         return
     rows = [split for row in rows for split in _split(row)]
     constructors = _column(rows)
+    heads = _by_head(rows)
     count = 0
     for constructor in constructors:
         if isinstance(constructor, Constant):
             continue  # never complete: the default rows decide
         arity = _arity(constructor)
-        for witness in _missing(_specialised(rows, constructor), arity + width - 1):
+        apart = heads.get(constructor, rows)
+        for witness in _missing(_specialised(apart, constructor), arity + width - 1):
             yield [_show(constructor, witness[:arity]), *witness[arity:]]
             count += 1
             if count == MOST_MISSING:
@@ -225,6 +227,59 @@ def _missing(rows: list[list[Form]], width: int) -> Iterator[list[str]]:
             count += 1
             if count == MOST_MISSING:
                 return
+
+
+def _by_head(rows: list[list[Form]]) -> dict[Constructor, list[list[Form]]]:
+    """The rows that a constructor at their head leaves, for those that match themselves only."""
+    any_ = [row for row in rows if isinstance(row[0], Any)]
+    found: dict[Constructor, list[list[Form]]] = {}
+    for row in rows:
+        head = row[0]
+        if isinstance(head, Built):
+            found.setdefault(head.constructor, list(any_)).append(row)
+    return found
+
+
+class Seen:
+    """The rows of a `match` so far, for `useful`; each has one column.
+
+    Hundreds of arms that are literals or variants without parts are looked up, not compared.
+    """
+
+    def __init__(self) -> None:
+        self._leaves: set[Constructor] = set()
+        self._others: list[Row] = []
+        self._rows: list[Row] = []
+
+    def takes(self, row: Row) -> bool:
+        """Whether these rows match all that a further one would."""
+        leaf = _leaf(row[0])
+        if leaf is None:
+            return not useful(self._rows, row)
+        return leaf in self._leaves or not useful(self._others, row)
+
+    def add(self, row: Row) -> None:
+        self._rows.append(row)
+        leaf = _leaf(row[0])
+        if leaf is None:
+            self._others.append(row)
+        else:
+            self._leaves.add(leaf)
+
+    def copy(self) -> Seen:
+        other = Seen()
+        other._leaves = set(self._leaves)
+        other._others = list(self._others)
+        other._rows = list(self._rows)
+        return other
+
+
+def _leaf(head: Form) -> Constructor | None:
+    """The constructor of a pattern that one value fits."""
+    if not isinstance(head, Built) or head.parts:
+        return None
+    one = head.constructor
+    return None if isinstance(one, Constant) and one.high is not None else one
 
 
 def useful(rows: Sequence[Row], row: Row) -> bool:

@@ -212,7 +212,8 @@ class Checked:
     result); `declared` gives the type of a ConstSymbol, FlowSlotSymbol, ChannelSymbol (its
     message), ViewSymbol; `answers` the answer type of a channel that has one; `struct_fields` per
     StructSymbol (name, type with the struct's own `Param`s). `reexports`, `flows` list what was
-    declared. `listens` are the flows that have a cancelled case.
+    declared. `listens` are the flows that have a cancelled case. The modules that are `too_deep`
+    have a body nested so deeply that nothing after the checker reads them.
     """
 
     modules: Mapping[str, ast.Module]
@@ -225,3 +226,4 @@ class Checked:
     enums: Mapping[str, EnumSymbol]
     flows: tuple[FlowSymbol, ...]
     listens: frozenset[str]
+    too_deep: frozenset[str] = frozenset()

@@ -15,7 +15,7 @@ from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.context import MOST_TYPE_PARTS, Body, Reason, reason_at
 from qoqi.compiler.types.facts import ArgSource, Default, Given, StructPlan
 from qoqi.compiler.types.members import replacements
-from qoqi.compiler.types.mismatch import sample
+from qoqi.compiler.types.mismatch import FIRST_ITEM, FIRST_VALUE, sample
 from qoqi.compiler.types.model import (
     BOOL,
     DATE,
@@ -93,7 +93,7 @@ def infer_list(body: Body, expr: ast.ListExpr, want: Type | None) -> Type:
         return wanted
     element = body.u.fresh(expr.span, "the items of this list")
     for index, item in enumerate(expr.items):
-        why = body.because(expr.items[0].span, "the first item") if index else None
+        why = body.because(expr.items[0].span, FIRST_ITEM) if index else None
         body.check(item, element, why)
     return list_of(element)
 
@@ -118,7 +118,7 @@ def infer_map(body: Body, expr: ast.MapExpr, want: Type | None) -> Type:
     for key, value in expr.entries:
         if first is not None and key is not first[0] and not isinstance(wanted, Con):
             body.check(key, key_type, body.because(first[0].span, "the first key"))
-            body.check(value, value_type, body.because(first[1].span, "the first value"))
+            body.check(value, value_type, body.because(first[1].span, FIRST_VALUE))
         else:
             body.check(key, key_type)
             body.check(value, value_type)
@@ -211,12 +211,14 @@ def infer_struct(body: Body, expr: ast.StructExpr, want: Type | None) -> Type:
     sources: list[ArgSource | None] = [None] * len(types)
     places = {name: index for index, (name, _) in enumerate(types)}
     seen: dict[str, ast.Ident] = {}
+    misspelt: set[str] = set()
     for init in expr.fields:
         value = init.value if init.value is not None else ast.Name(init.name.span, init.name.name)
         index = places.get(init.name.name)
         if index is None:
             body.infer(value)
-            _no_field(body, struct, init.name, [name for name, _ in types])
+            near = _no_field(body, struct, init.name, [name for name, _ in types])
+            misspelt.update(near)
             continue
         body.use(init.name, struct)
         if init.name.name in seen:
@@ -232,7 +234,7 @@ def infer_struct(body: Body, expr: ast.StructExpr, want: Type | None) -> Type:
     if expr.base is not None:
         body.check(expr.base, type_)
     else:
-        _fill_in(body, expr, struct, types, sources)
+        _fill_in(body, expr, struct, types, sources, misspelt)
     body.facts.structs[expr] = StructPlan(struct, tuple(sources))
     assert len(decl.fields) == len(types)
     return type_
@@ -250,8 +252,12 @@ def _fill_in(
     struct: StructSymbol,
     types: list[tuple[str, Type]],
     sources: list[ArgSource | None],
+    misspelt: set[str],
 ) -> None:
-    """Fields left out: their default, `None` for an option, else E0303."""
+    """Fields left out: their default, `None` for an option, else E0303.
+
+    One that a misspelt name is near to was not left out.
+    """
     missing: list[int] = []
     for index, (_, type_) in enumerate(types):
         if sources[index] is not None:
@@ -264,7 +270,7 @@ def _fill_in(
             none = ast.Name(Span(expr.span.end, expr.span.end), "None")
             body.check(none, type_)
             sources[index] = Given(none)
-        else:
+        elif types[index][0] not in misspelt:
             missing.append(index)
     if not missing:
         return
@@ -280,41 +286,46 @@ def _fill_in(
         expr.span,
         f"{listed} of `{struct.name}` {verb} missing",
         labels=labels,
-        fixes=[_add_fields(body, expr, [types[index] for index in missing])],
+        fixes=_add_fields(body, expr, [types[index] for index in missing]),
     )
 
 
-def _add_fields(body: Body, expr: ast.StructExpr, missing: list[tuple[str, Type]]) -> Fix:
+def _add_fields(body: Body, expr: ast.StructExpr, missing: list[tuple[str, Type]]) -> list[Fix]:
     text = body.text(expr.span)
+    if not text.endswith("}"):
+        return []
     added = [f"{name}: {sample(body.u.shown(type_))}" for name, type_ in missing]
     title = "Add the missing field" if len(missing) == 1 else "Add the missing fields"
     brace = expr.span.end - 1
     inside = text[text.find("{") + 1 : -1]
     if not inside.strip():
         at = expr.span.start + text.find("{") + 1
-        return Fix(title, (Edit(body.path, Span(at, brace), f" {', '.join(added)} "),))
+        return [Fix(title, (Edit(body.path, Span(at, brace), f" {', '.join(added)} "),))]
     end = expr.span.start + len(text[:-1].rstrip())
     if "\n" in inside:
         last_line = inside.rstrip().rsplit("\n", 1)[-1]
         indent = last_line[: len(last_line) - len(last_line.lstrip())]
         comma = "" if text[:-1].rstrip().endswith(",") or "," not in inside else ","
         lines = "".join(f"\n{indent}{field}" for field in added)
-        return Fix(title, (Edit(body.path, Span(end, end), f"{comma}{lines}"),))
+        return [Fix(title, (Edit(body.path, Span(end, end), f"{comma}{lines}"),))]
     comma = "" if text[:-1].rstrip().endswith(",") else ","
-    return Fix(title, (Edit(body.path, Span(end, end), f"{comma} {', '.join(added)}"),))
+    return [Fix(title, (Edit(body.path, Span(end, end), f"{comma} {', '.join(added)}"),))]
 
 
-def _no_field(body: Body, struct: StructSymbol, ident: ast.Ident, names: list[str]) -> None:
+def _no_field(body: Body, struct: StructSymbol, ident: ast.Ident, names: list[str]) -> list[str]:
+    """Reports a name that is no field; gives the fields it may have been meant for."""
     if not ident.name:
-        return
+        return []
+    near = list(nearest(ident.name, names))
     path = body.program.path_of(struct.module)
     body.error(
         "E0304",
         ident.span,
         f"`{struct.name}` has no field `{ident.name}`",
         labels=[Label(path, struct.decl.name.span, f"`{struct.name}` is declared here")],
-        fixes=replacements(body, ident, nearest(ident.name, names)),
+        fixes=replacements(body, ident, near),
     )
+    return near
 
 
 def _struct_of(body: Body, expr: ast.StructExpr, want: Type | None) -> StructSymbol | None:

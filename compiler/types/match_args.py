@@ -16,14 +16,21 @@ from qoqi.compiler.types.context import Body
 from qoqi.compiler.types.facts import ArgSource, Given
 from qoqi.compiler.types.members import replacements
 from qoqi.compiler.types.mismatch import sample
-from qoqi.compiler.types.model import Type, show
+from qoqi.compiler.types.model import ERROR, Fn, Type, show
 
 
 def infer_args(body: Body, call: ast.Call) -> None:
-    """Arguments of a call that means nothing: inferred for their names."""
+    """Arguments of a call that means nothing: inferred for their names.
+
+    What is given to a closure there has no type, and that follows from the call.
+    """
     for arg in call.args:
-        if arg.value not in body.types:
-            body.infer(arg.value)
+        if arg.value in body.types:
+            continue
+        want = None
+        if isinstance(arg.value, ast.LambdaExpr):
+            want = Fn((ERROR,) * len(arg.value.params), ERROR)
+        body.infer(arg.value, want)
 
 
 def match_args(
@@ -40,16 +47,12 @@ def match_args(
     extra: list[ast.Arg] = []
     position = 0
     named: ast.Arg | None = None
+    misplaced: list[ast.Arg] = []
     for arg in call.args:
         if arg.name is None:
             if named is not None:
-                body.error(
-                    "E0307",
-                    arg.span,
-                    "a positional argument follows a named one",
-                    labels=[Label(body.path, named.span, "the named argument")],
-                    notes=["Put positional arguments first, or name this one too."],
-                )
+                misplaced.append(arg)
+                continue
             if position >= len(params):
                 extra.append(arg)
                 continue
@@ -59,14 +62,19 @@ def match_args(
             named = arg
             found = places.get(arg.name.name)
             if found is None:
-                body.infer(arg.value)
+                near = nearest(arg.name.name, places)
+                if near and sources[places[near[0]]] is None:
+                    # One mistake: what was misspelled is not missing as well.
+                    sources[places[near[0]]] = Given(arg.value)
+                else:
+                    body.infer(arg.value)
                 if arg.name.name:
                     body.error(
                         "E0307",
                         arg.name.span,
                         f"{shown} has no parameter `{arg.name.name}`",
                         labels=labels,
-                        fixes=replacements(body, arg.name, nearest(arg.name.name, places)),
+                        fixes=replacements(body, arg.name, near),
                     )
                 continue
             index = found
@@ -80,6 +88,16 @@ def match_args(
             )
             continue
         sources[index] = Given(arg.value)
+    if misplaced and named is not None:
+        free = [index for index, source in enumerate(sources) if source is None]
+        meant = _places(misplaced, free, params)
+        for arg, place in zip(misplaced, meant, strict=True):
+            if place is None:
+                body.infer(arg.value)
+            else:
+                sources[place] = Given(arg.value)
+        names = [params[place][0] if place is not None else None for place in meant]
+        _misplaced(body, misplaced, call, names)
     if extra:
         _too_many(body, call, extra, params, shown, labels)
     missing = [
@@ -90,6 +108,46 @@ def match_args(
     if missing:
         _missing(body, call, missing, shown, labels)
     return sources
+
+
+def _places(
+    misplaced: list[ast.Arg], free: list[int], params: Sequence[tuple[str, Type, bool]]
+) -> list[int | None]:
+    """The parameters that arguments without a name are for: of the same name, else the next."""
+    left = list(free)
+    found: list[int | None] = []
+    for arg in misplaced:
+        meant = arg.value.name if isinstance(arg.value, ast.Name) else None
+        index = next((each for each in left if params[each][0] == meant), None)
+        index = left[0] if index is None and left else index
+        if index is not None:
+            left.remove(index)
+        found.append(index)
+    return found
+
+
+def _misplaced(
+    body: Body, misplaced: list[ast.Arg], call: ast.Call, names: list[str | None]
+) -> None:
+    """Reported once, at the first; `names` are those of the parameters meant."""
+    named = next(each for each in call.args if each.name is not None)
+    texts = [
+        (arg.span, f"{name}: {body.text(arg.span)}")
+        for arg, name in zip(misplaced, names, strict=True)
+        if name is not None
+    ]
+    fixes = []
+    if texts and len(texts) == len(misplaced):
+        edits = tuple(Edit(body.path, span, text) for span, text in texts)
+        fixes.append(Fix(f"Write `{', '.join(text for _, text in texts)}`", edits))
+    body.error(
+        "E0307",
+        misplaced[0].span,
+        "a positional argument follows a named one",
+        labels=[Label(body.path, named.span, "the named argument")],
+        notes=["Put positional arguments first, or name this one too."],
+        fixes=fixes,
+    )
 
 
 def _too_many(

@@ -7,9 +7,10 @@ else of `Option`, `Result` or `Settled`, else an error that offers the qualified
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from qoqi.compiler import foreign
 from qoqi.compiler.diagnostics import Edit, Fix, Label
 from qoqi.compiler.names.imports import import_edit, private
 from qoqi.compiler.names.scope import ModuleScope, is_public
@@ -88,13 +89,18 @@ def _as_static(body: Body, expr: ast.Expr, symbol: Symbol | None) -> Static | No
     return None
 
 
-def static_member(body: Body, expr: ast.FieldExpr, base: Static) -> Symbol | None:
-    """The declaration behind the dot of a module or type; reports what is not there."""
+def static_member(
+    body: Body, expr: ast.FieldExpr, base: Static, receiver: Callable[[], Type | None]
+) -> Symbol | None:
+    """The declaration behind the dot of a module or type; reports what is not there.
+
+    `receiver` gives what is first given to a function: it tells methods of one name apart.
+    """
     ident = expr.name
     if not ident.name:
         return None
     if isinstance(base, ModuleSymbol):
-        return _module_member(body, expr, body.program.scopes[base.name])
+        return _module_member(body, expr, body.program.scopes[base.name], receiver)
     if isinstance(base, str):
         body.error("E0220", expr.span, f"`{base}.{ident.name}` is no value")
         return None
@@ -117,12 +123,15 @@ def static_member(body: Body, expr: ast.FieldExpr, base: Static) -> Symbol | Non
     return None
 
 
-def _module_member(body: Body, expr: ast.FieldExpr, module: ModuleScope) -> Symbol | None:
+def _module_member(
+    body: Body, expr: ast.FieldExpr, module: ModuleScope, receiver: Callable[[], Type | None]
+) -> Symbol | None:
     ident = expr.name
     found = module.public(ident.name)
     if found is None:
         methods = module.method_names.get(ident.name, [])
-        found = methods[0] if len(methods) == 1 else None
+        first = receiver() if len(methods) > 1 else None
+        found = function_of_methods(body, methods, first)
     if found is None:
         fixes = replacements(body, ident, nearest(ident.name, module.public_names()))
         body.error("E0204", ident.span, f"`{module.name}` declares no `{ident.name}`", fixes=fixes)
@@ -240,6 +249,25 @@ def receiver_head(body: Body, type_: Type) -> str | None:
     return head_of(type_)
 
 
+def function_of_methods(
+    body: Body, methods: Sequence[FnSymbol], receiver: Type | None
+) -> FnSymbol | None:
+    """A method meant like a function, by its name: told by the head of what it is given first."""
+    if len(methods) > 1 and receiver is not None:
+        head = receiver_head(body, receiver)
+        for method in methods:
+            own = body.program.signatures[method].params[0][1]
+            if head is not None and receiver_head(body, own) == head:
+                return method
+    return methods[0] if methods else None
+
+
+def first_param(body: Body, want: Type | None) -> Type | None:
+    """What a wanted function is given first."""
+    wanted = body.wanted(want)
+    return wanted.params[0] if isinstance(wanted, Fn) and wanted.params else None
+
+
 # -- names ----------------------------------------------------------------------------------------
 
 
@@ -251,8 +279,7 @@ def infer_name(body: Body, expr: ast.Name, want: Type | None) -> Type:
         return _upper_name(body, expr, want)
     symbol = body.look_up(name)
     if symbol is None:
-        methods = body.scope.method_names.get(name, ())
-        symbol = methods[0] if methods else None
+        symbol = function_of_methods(body, body.scope.methods_named(name), first_param(body, want))
     if symbol is None:
         if name in NAMESPACES or name in FREE_BUILTINS:
             body.error("E0220", expr.span, f"`{name}` is part of the language and no value")
@@ -333,9 +360,7 @@ def function_value(
     signature = body.program.signatures.get(symbol)
     if signature is None:
         return ERROR
-    mapping, type_args = body.instantiate(
-        signature.type_params, expr.span, f"`{body.text(expr.span)}`"
-    )
+    mapping, type_args = body.instantiate(signature.type_params, expr.span, body.quoted(expr.span))
     result = substitute(signature.result, mapping)
     wanted = body.wanted(want)
     if isinstance(symbol, VariantSymbol) and symbol.decl.params is None:
@@ -430,6 +455,8 @@ def no_variant(body: Body, node: ast.Node, name: str, want: Type | None) -> None
             f"nothing says here which enum `{name}` is a variant of",
             notes=["A bare variant is looked up in the enum that is expected in its place."],
             fixes=fixes,
+            # Of several patterns for a value without a type one is enough.
+            once=wanted if isinstance(wanted, Var) else None,
         )
         return
     names = {v for enum in BARE_ENUMS for v in program.variants.get(enum, ())}
@@ -441,6 +468,13 @@ def no_variant(body: Body, node: ast.Node, name: str, want: Type | None) -> None
         Fix(f"Change to `{near}`", (Edit(body.path, node.span, near),))
         for near in nearest(name, names)
     ]
+    if name in foreign.NAMES:
+        fixes = [
+            Fix(
+                f"Change to `{foreign.NAMES[name]}`",
+                (Edit(body.path, node.span, foreign.NAMES[name]),),
+            )
+        ]
     body.error("E0201", node.span, f"there is no `{name}` here", fixes=fixes)
 
 
@@ -489,8 +523,11 @@ def unknown_name(body: Body, expr: ast.Name) -> None:
     known |= set(FREE_BUILTINS) | set(NAMESPACES)
     fixes = import_fixes(body.program, body.scope, ident, _is_value)
     fixes += module_fixes(body.program, body.scope, name)
-    fixes += replacements(body, ident, nearest(name, {n for n in known if n[:1].islower()}))
-    body.error("E0201", expr.span, f"there is no `{name}` here", fixes=fixes[:3])
+    meant = foreign.NAMES.get(name)
+    near = [meant] if meant else nearest(name, {n for n in known if n[:1].islower()})
+    fixes += replacements(body, ident, near)
+    notes = ["Only a method has a `self`: its first parameter."] if name == "self" else []
+    body.error("E0201", expr.span, f"there is no `{name}` here", notes=notes, fixes=fixes[:3])
 
 
 def _is_value(symbol: Symbol) -> bool:
@@ -507,7 +544,7 @@ def replacements(body: Body, ident: ast.Ident, names: Iterable[str]) -> list[Fix
 def infer_field(body: Body, expr: ast.FieldExpr, want: Type | None) -> Type:
     base = static(body, expr.base)
     if base is not None:
-        symbol = static_member(body, expr, base)
+        symbol = static_member(body, expr, base, lambda: first_param(body, want))
         return ERROR if symbol is None else symbol_value(body, expr, symbol, want)
     return field_type(body, expr, body.infer(expr.base))
 
@@ -564,8 +601,7 @@ def find_field(body: Body, expr: ast.FieldExpr, type_: Type) -> Type | None:
 
 
 def unknown_receiver(body: Body, expr: ast.FieldExpr) -> None:
-    text = body.text(expr.base.span)
-    shown = f"`{text}`" if len(text) <= 30 else "this"
+    shown = body.quoted(expr.base.span)
     body.error(
         "E0311",
         expr.base.span,
@@ -619,7 +655,11 @@ def no_member(body: Body, expr: ast.FieldExpr, type_: Type, *, called: bool = Fa
             pass
     if called:
         fixes += _imports_of_method(body, head, ident.name)
-    fixes += replacements(body, ident, nearest(ident.name, [*fields, *methods]))
+    meant = [each for each in foreign.METHODS.get(ident.name, ()) if each in methods]
+    if meant and not called:
+        fixes += replacements(body, ident, [f"{each}()" for each in meant])
+    else:
+        fixes += replacements(body, ident, meant or nearest(ident.name, [*fields, *methods]))
     if not called and isinstance(type_, Con) and type_.name in ("Instance",):
         notes.append("Of an instance, channels can be sent to: `it.channel.send(x)`.")
     body.error(

@@ -26,6 +26,10 @@ from qoqi.compiler.types.model import (
     show,
 )
 
+# Why an element of a literal has to be of some type.
+FIRST_ITEM = "the first item"
+FIRST_VALUE = "the first value"
+
 
 def report_mismatch(body: Body, expr: ast.Node, found: Type, want: Type) -> None:
     u = body.u
@@ -34,14 +38,15 @@ def report_mismatch(body: Body, expr: ast.Node, found: Type, want: Type) -> None
     if shown_want == shown_found:
         shown_want, shown_found = _full(want), _full(found)
     message = f"expected `{shown_want}`, found `{shown_found}`"
-    if (
-        isinstance(expr, ast.StringLit | ast.IntLit | ast.DecimalLit)
-        and len(body.text(expr.span)) < 30
-    ):
-        message = f"expected `{shown_want}`, found {body.text(expr.span)}, which is `{shown_found}`"
+    written = body.text(expr.span)
+    literal = isinstance(expr, ast.StringLit | ast.IntLit | ast.DecimalLit)
+    if literal and len(written) < 30 and "\n" not in written:
+        message = f"expected `{shown_want}`, found {written}, which is `{shown_found}`"
     labels = [body.reason()] if body.reason is not None else []
     notes: list[str] = []
     fixes: list[Fix] = []
+    if labels and labels[0].text in (FIRST_ITEM, FIRST_VALUE):
+        notes.append("All have one type. For JSON of several say so: `let body: Json = …`.")
     _help(body, expr, found, want, notes, fixes)
     body.error("E0301", expr.span, message, labels=labels, notes=notes, fixes=fixes)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from qoqi.compiler.diagnostics import Edit, Fix, Label
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
-from qoqi.compiler.types.context import Body, Reason
+from qoqi.compiler.types.context import MOST_NESTED, Body, Reason
 from qoqi.compiler.types.model import (
     BOOL,
     DECIMAL,
@@ -56,11 +56,18 @@ def infer_binary(body: Body, expr: ast.BinaryExpr, want: Type | None) -> Type:
     spine = [expr]
     while isinstance(spine[-1].left, ast.BinaryExpr) and spine[-1].left.op != "??":
         spine.append(spine[-1].left)
+    # What comes after the checker goes down a spine by recursion, with less for each level.
+    deeper = (len(spine) - 1) // 2
+    if body.depth + deeper >= MOST_NESTED:
+        body.too_deep(expr.span, "Give parts of it names, with `let`.")
+        return ERROR
     before, body.reason = body.reason, None
+    body.depth += deeper
     left: Type | None = None
     for node in reversed(spine):
         left = _apply(body, node, left)
         body.types[node] = left
+    body.depth -= deeper
     body.reason = before
     return ERROR if left is None else left
 
@@ -69,12 +76,13 @@ def _apply(body: Body, node: ast.BinaryExpr, left: Type | None) -> Type:
     """One operator; `left` is None where the left side is not inferred yet."""
     op = node.op
     if op in ("&&", "||"):
+        before = body.errors
         if left is None:
             body.check(node.left, BOOL)
         else:
             body.fit(node.left, left, BOOL)
         body.check(node.right, BOOL)
-        return BOOL
+        return BOOL if body.errors == before else ERROR
     if op in ("==", "!="):
         return _equality(body, node, left)
     if op in ("in", "not-in", "not in"):

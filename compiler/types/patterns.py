@@ -261,8 +261,8 @@ def _variant_symbol(body: Body, pattern: ast.VariantPattern, type_: Type) -> Var
         found = bare_variant(body, name.name, type_)
         wanted = body.resolve(type_)
         if found is not None:
-            named = wanted.name if isinstance(wanted, Con) else found.enum.qualified
-            if named != found.enum.qualified and named in body.program.enums:
+            owner = wanted.name if isinstance(wanted, Con) else found.enum.qualified
+            if owner != found.enum.qualified and owner in body.program.enums:
                 no_variant(body, name, name.name, type_)
                 return None
             return found
@@ -272,11 +272,13 @@ def _variant_symbol(body: Body, pattern: ast.VariantPattern, type_: Type) -> Var
             return None
         if isinstance(wanted, ErrorType | NeverType):
             return None
-        if isinstance(wanted, Con) and wanted.name not in body.program.enums:
+        named = isinstance(wanted, Con) and wanted.name in body.program.enums
+        if not named and not isinstance(wanted, Var):
             body.error(
                 "E0312",
                 pattern.span,
                 f"`{show(body.u.shown(wanted))}` is no enum, and `{name.name}` cannot match it",
+                once=wanted,
             )
             return None
         no_variant(body, name, name.name, type_)

@@ -134,6 +134,7 @@ def _refuse(
         labels=[Label(body.path, declared, f"`{name}` is declared here")],
         notes=notes,
         fixes=fixes,
+        once=declared,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from qoqi.compiler import foreign
 from qoqi.compiler.diagnostics import Edit, Fix, Label, error
 from qoqi.compiler.names.imports import import_edit, private
 from qoqi.compiler.names.resolver import declaration_ident
@@ -220,9 +221,13 @@ class TypeReader:
         known += BUILTIN_TYPES
         if prelude is not None:
             known += [n for n in prelude.names if n[:1].isupper()]
-        near = nearest(name, known)
+        meant = foreign.TYPES.get(name)
+        near = [meant] if meant is not None else nearest(name, known)
         fixes += [Fix(f"Change to `{n}`", (self._edit(ident, n),)) for n in near]
-        self._error("E0202", ident, f"there is no type `{name}` here", [], fixes)
+        notes: list[str] = []
+        if len(name) == 1 and not fixes:
+            notes = [f"A type parameter is declared: `fn name<{name}>(…)`, `struct Name<{name}>`."]
+        self._error("E0202", ident, f"there is no type `{name}` here", notes, fixes)
 
     def _edit(self, node: ast.Node, text: str) -> Edit:
         return Edit(self.scope.path, node.span, text)

@@ -83,7 +83,7 @@ def refuse_tools(body: Body, node: ast.Expr) -> None:
         body.error(
             "E0321",
             node.span,
-            f"`{body.text(node.span)}` is a tool of tests, and this is no test",
+            f"{body.quoted(node.span)} is a tool of tests, and this is no test",
             notes=notes,
         )
 
@@ -124,7 +124,7 @@ def _step_of(body: Body, expr: ast.Expr) -> StepSymbol | None:
             return symbol
     body.infer(expr)
     if path is None or body.facts.uses.get(expr) is not None:
-        body.error("E0301", expr.span, f"`{body.text(expr.span)}` is no step")
+        body.error("E0301", expr.span, f"{body.quoted(expr.span)} is no step")
     return None
 
 

@@ -7,46 +7,51 @@ before anything is stored, so what is refused has changed nothing.
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import binascii
 import secrets
 from dataclasses import dataclass
 from typing import TypeVar
 
-from qoqi.runtime import people
-from qoqi.runtime.api import tokens, views, wire
+from qoqi.runtime.api import live, tokens, views, wire
 from qoqi.runtime.api.tokens import Holder, Role
 from qoqi.runtime.api.wire import ApiError
 from qoqi.runtime.daemon import Daemon
-from qoqi.runtime.model import InstanceRow, Phase, Status, VersionRow
+from qoqi.runtime.model import ENDED, InstanceRow, Phase, Status, VersionRow
 from qoqi.runtime.programs import NoVersion, arguments, open_version, read_value
-from qoqi.runtime.store.protocol import Asked, Filter, SendOutcome
+from qoqi.runtime.store.protocol import Asked, Filter, SendOutcome, Sent
 from qoqi.vm.bytecode.chunk import ChannelDef
 from qoqi.vm.failure import FlowError
 from qoqi.vm.frozen import SnapshotError
 from qoqi.vm.host import Cancel, CancelTold, Told
-from qoqi.vm.jsonform import parse_json, type_text, value_text
+from qoqi.vm.jsonform import parse_json, value_text
 from qoqi.vm.operations import fits_name
 from qoqi.vm.program import Program
+from qoqi.vm.sizes import too_large
+from qoqi.vm.text import parse_duration
 
 B = TypeVar("B")
 W = TypeVar("W", Status, Phase)
 
 KEY_LIMIT = 256
-TEXT_LIMIT = 4_096
+CHAIN_LIMIT = 32
 
 NAME_RULE = "1 to 256 of letters, digits and -_.:@/~+"
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: path parameters, query, the body as its record, the sender's key, who asks."""
+    """One request: path parameters, query, the body as its record, the sender's key, who asks.
+
+    `seen` is the last event a stream is taken up after (Last-Event-ID).
+    """
 
     params: dict[str, str]
     query: dict[str, str]
     body: object
     key: str | None
     holder: Holder
+    seen: str | None = None
 
 
 Answer = tuple[int, object]
@@ -58,6 +63,7 @@ class Api:
     def __init__(self, daemon: Daemon) -> None:
         self.daemon = daemon
         self._tokens: tuple[tuple[str, str, str], ...] | None = None
+        self.streams = 0
 
     async def holder(self, token: str) -> Holder | None:
         if self._tokens is None:
@@ -67,7 +73,7 @@ class Api:
     # -- instances -----------------------------------------------------------------------------
 
     async def start(self, call: Call) -> Answer:
-        body = _body(call, wire.StartBody)
+        body = body_of(call, wire.StartBody)
         daemon = self.daemon
         hash, program = await self._flow(call.params["flow"])
         name = body.name
@@ -94,15 +100,16 @@ class Api:
         return 200, wire.StartAnswer("already", views.instance(row))
 
     async def send(self, call: Call) -> Answer:
-        body = _body(call, wire.SendBody)
+        body = body_of(call, wire.SendBody)
         daemon, id, key = self.daemon, call.params["id"], call.key
         if key is not None and not (1 <= len(key) <= KEY_LIMIT and key.isprintable()):
             raise ApiError(
                 "bad_request", f"an Idempotency-Key has 1 to {KEY_LIMIT} printable characters"
             )
-        row = await self._row(id)
-        program = await self._program(row.version)
+        row = await self.row(id)
+        program = await self.program(row.version)
         channel = _channel(program, row, call.params["channel"])
+        wait = _wait(call.query, channel)
         try:
             value = read_value(program, body.value, channel.type, "")
         except FlowError as misfit:
@@ -114,9 +121,9 @@ class Api:
         match sent.outcome:
             case SendOutcome.DELIVERED:
                 daemon.tell(id, sent.owner, Told())
-                return 202, wire.SendAnswer("delivered", await self._seen(id, row))
+                return await self._sent(row, sent, wait)
             case SendOutcome.ALREADY:
-                return 200, wire.SendAnswer("already", await self._seen(id, row))
+                return await self._sent(row, sent, wait)
             case SendOutcome.FULL:
                 raise ApiError("full", f"{id}: {channel.name} is full ({channel.capacity})")
             case SendOutcome.ENDED:
@@ -126,8 +133,49 @@ class Api:
             case _:
                 raise _no_instance(id)
 
+    async def _sent(self, row: InstanceRow, sent: Sent, wait: int) -> Answer:
+        """Where the instance is now, and the message's answer, if it has one within `wait` ms."""
+        daemon = self.daemon
+        found = None if sent.answer is None else ("ok", sent.answer)
+        if found is None and wait:
+            assert sent.seq is not None
+            limit = daemon.clock.now() + wait
+            found = await live.answer_of(daemon, row.id, sent.seq, limit)
+        if found is not None and found[0] == "ended":
+            raise ApiError("ended", f"{row.id} has ended and did not answer")
+        word = "already" if sent.outcome == SendOutcome.ALREADY else "delivered"
+        answer = None if found is None else views.data(found[1])
+        view = wire.SendAnswer(word, await self._seen(row.id, row), found is not None, answer)
+        return (202 if word == "delivered" and found is None else 200), view
+
+    async def view(self, call: Call) -> Answer:
+        """Of the state as it was written last; the instance is not woken."""
+        row, name = await self.row(call.params["id"]), call.params["view"]
+        program = await self.program(row.version)
+        now = self.daemon.clock.now()
+        try:
+            value = await asyncio.to_thread(views.look, program, row.state, name, now)
+        except KeyError:
+            has = ", ".join(view.name for view in program.chunk.views) or "none"
+            raise ApiError("no_view", f"{row.flow} has no view {name} (it has: {has})") from None
+        except (FlowError, SnapshotError) as mistake:
+            raise ApiError("view_failed", f"{name} of {row.id}: {mistake}") from None
+        return 200, wire.ViewAnswer(name, value)
+
+    async def events(self, call: Call) -> Answer:
+        """From now on, or from behind an event that was seen."""
+        if self.streams >= live.STREAMS:
+            raise ApiError("too_many", f"{live.STREAMS} streams of events are open already")
+        seen = {"after": call.seen} if call.seen is not None else call.query
+        newest = await self.daemon.store.last_change()
+        after = _number(seen, "after", newest, 1 << 62)
+        id = call.query.get("instance")
+        if id is not None:
+            await self.row(id)
+        return 200, live.Events(self.daemon, after, id)
+
     async def cancel(self, call: Call) -> Answer:
-        body = _body(call, wire.CancelBody)
+        body = body_of(call, wire.CancelBody)
         daemon, id = self.daemon, call.params["id"]
         _check_text(body.reason, "the reason")
         now = daemon.clock.now()
@@ -135,39 +183,8 @@ class Api:
         asked = await daemon.store.cancel(id, body.birth, cancel, now, call.holder.name)
         return await self._acted(id, asked, "cancel", CancelTold())
 
-    async def resume(self, call: Call) -> Answer:
-        body = _body(call, wire.ResumeBody)
-        daemon, id = self.daemon, call.params["id"]
-        if not body.go:
-            raise ApiError("bad_request", 'a resume has to say {"go": true}')
-        row = await self._row(id)
-        version = None
-        if row.status is Status.STOPPED and not row.paused:
-            if await self._answer_plainly(row, call.holder.name):
-                version = row.version
-            else:
-                await self._check_stage(row)
-        asked = await daemon.store.resume(id, daemon.clock.now(), call.holder.name, version)
-        return await self._acted(id, asked, "resume", Told())
-
-    async def _answer_plainly(self, row: InstanceRow, actor: str) -> bool:
-        """A resume answers `()` to a question that wants nothing else; its version stays then."""
-        program = await self._program(row.version)
-        question = people.asked_for(program, row)
-        if question is None:
-            return False
-        key, wanted = question
-        if wanted.term != people.UNIT:
-            said = type_text(wanted.term, program.types)
-            message = f"{row.id} asks a question that wants an answer of type {said}"
-            raise ApiError("needs_answer", message)
-        posted = await self.daemon.store.post_result(key, "null", self.daemon.clock.now(), actor)
-        if posted.outcome != "ok":
-            raise _refusal(row.id, posted, "resume")
-        return True
-
     async def end(self, call: Call) -> Answer:
-        body = _body(call, wire.EndBody)
+        body = body_of(call, wire.EndBody)
         daemon, id = self.daemon, call.params["id"]
         _check_text(body.reason, "the reason")
         now, keep = daemon.clock.now(), daemon.settings.keep
@@ -182,35 +199,17 @@ class Api:
     async def _acted(self, id: str, asked: Asked, what: str, news: CancelTold | Told) -> Answer:
         """The answer of an act: told to whoever holds the instance, or refused with its reason."""
         if asked.outcome != "ok":
-            raise _refusal(id, asked, what)
+            raise refusal(id, asked, what)
         self.daemon.tell(id, asked.owner, news)
         for other, owner in asked.woken:
             self.daemon.tell(other, owner, CancelTold())
         self.daemon.wake()
-        row = await self._row(id)
+        row = await self.row(id)
         return 200, wire.ActAnswer("ok", views.instance(row))
-
-    async def _check_stage(self, row: InstanceRow) -> None:
-        """Refuses, before anything is changed, a resume at a stage the newest version lacks."""
-        if row.phase is not Phase.RUN or row.at_stage is None:
-            return
-        hash = await self.daemon.programs.newest_for(row.flow, row.version)
-        frozen = views.data(row.at_stage)
-        stage = frozen.get("stage") if isinstance(frozen, dict) else None
-        if hash is None or hash == row.version or stage is None:
-            return
-        stages = {definition.name for definition in (await self._program(hash)).chunk.stages}
-        if stage not in stages:
-            has = ", ".join(sorted(stages)) or "none"
-            raise ApiError(
-                "stage_gone",
-                f"F0103: {row.id} stopped at stage {stage}, which version {hash[:12]} no longer "
-                f"has (it has: {has}); pin its version or cancel it",
-            )
 
     async def instances(self, call: Call) -> Answer:
         query = call.query
-        limit = _number(query, "limit", 100, wire.PAGE_LIMIT)
+        limit = _number(query, "limit", 100, wire.PAGE_LIMIT, 1)
         rows = await self.daemon.store.instances(
             Filter(
                 status=_word(query, "status", Status),
@@ -225,7 +224,20 @@ class Api:
             )
         )
         following = rows[-1].id if len(rows) == limit else None
-        return 200, wire.InstancePage(tuple(map(views.instance, rows)), following)
+        shown = [views.instance(row, await self._holds(row)) for row in rows]
+        return 200, wire.InstancePage(tuple(shown), following)
+
+    async def _holds(self, row: InstanceRow) -> tuple[str, ...]:
+        """The living ancestors that a stopped instance keeps from ending."""
+        chain: list[str] = []
+        parent = row.parent if row.status is Status.STOPPED else None
+        while parent is not None and parent not in chain and len(chain) < CHAIN_LIMIT:
+            above: InstanceRow | None = await self.daemon.store.instance(parent)
+            if above is None or above.status in ENDED:
+                break
+            chain.append(parent)
+            parent = above.parent
+        return tuple(chain)
 
     async def life(self, call: Call) -> Answer:
         id = call.params["id"]
@@ -236,9 +248,9 @@ class Api:
         return 200, await views.life(found, channels, self.daemon.programs)
 
     async def ledger(self, call: Call) -> Answer:
-        row = await self._row(call.params["id"])
+        row = await self.row(call.params["id"])
         after = _number(call.query, "after", 0, 1 << 62)
-        limit = _number(call.query, "limit", 100, wire.PAGE_LIMIT)
+        limit = _number(call.query, "limit", 100, wire.PAGE_LIMIT, 1)
         rows = await self.daemon.store.ledger(row.id, after, limit)
         following = rows[-1].seq if len(rows) == limit else None
         return 200, wire.LedgerPage(views.ledger(rows), following)
@@ -250,18 +262,14 @@ class Api:
         versions = await self.daemon.store.versions(program.chunk.flow)
         return 200, views.flow(program, hash, versions, await self.daemon.store.standing())
 
-    async def versions(self, call: Call) -> Answer:
-        rows = await self.daemon.store.versions(call.query.get("flow"))
-        return 200, wire.VersionList(tuple(map(views.version, rows)))
-
     async def put_version(self, call: Call) -> Answer:
-        body = _body(call, wire.VersionBody)
+        body = body_of(call, wire.VersionBody)
         row = VersionRow(
             hash=call.params["hash"],
             flow=body.flow,
             previous=body.previous,
-            bytecode=_bytes(body.bytecode, "bytecode"),
-            debug=_bytes(body.debug, "debug"),
+            bytecode=decode_bytes(body.bytecode, "bytecode"),
+            debug=decode_bytes(body.debug, "debug"),
             deployed_at=self.daemon.clock.now(),
         )
         try:
@@ -291,26 +299,36 @@ class Api:
         """Counts in Prometheus' text format."""
         daemon = self.daemon
         counts = await daemon.store.counts()
-        gauges: list[tuple[str, str, list[tuple[str, int]]]] = [
+        by_status = [(f'{{status="{status}"}}', counts.get(status, 0)) for status in Status]
+        under_way = sum(map(len, daemon.out.values()))
+        found: list[tuple[str, str, str, list[tuple[str, int]]]] = [
+            ("qoqi_instances", "gauge", "Instances by status.", by_status),
+            ("qoqi_instances_held", "gauge", "Instances in memory.", [("", len(daemon.hosts))]),
+            ("qoqi_steps_under_way", "gauge", "Bodies of steps that run here.", [("", under_way)]),
+            ("qoqi_event_streams", "gauge", "Streams of events.", [("", self.streams)]),
+            ("qoqi_draining", "gauge", "1 while it stops.", [("", int(daemon.draining))]),
             (
-                "qoqi_instances",
-                "Instances by status.",
-                [(f'{{status="{status}"}}', counts.get(status, 0)) for status in Status],
+                "qoqi_ledger_rows_total",
+                "counter",
+                "Rows ever written to the ledger.",
+                [("", await daemon.store.last_change())],
             ),
             (
-                "qoqi_instances_held",
-                "Instances in memory here.",
-                [("", len(daemon.hosts))],
+                "qoqi_store_calls_total",
+                "counter",
+                "Calls of the store by this daemon.",
+                [("", daemon.store.calls)],
             ),
             (
-                "qoqi_steps_under_way",
-                "Bodies of steps that run here.",
-                [("", sum(map(len, daemon.out.values())))],
+                "qoqi_store_commits_total",
+                "counter",
+                "Groups of calls that were committed together.",
+                [("", daemon.store.groups)],
             ),
         ]
         lines = []
-        for name, what, values in gauges:
-            lines += [f"# HELP {name} {what}", f"# TYPE {name} gauge"]
+        for name, kind, what, values in found:
+            lines += [f"# HELP {name} {what}", f"# TYPE {name} {kind}"]
             lines += [f"{name}{label} {value}" for label, value in values]
         return 200, "\n".join(lines) + "\n"
 
@@ -324,13 +342,8 @@ class Api:
             )
         )
 
-    async def sweep(self, call: Call) -> Answer:
-        daemon = self.daemon
-        deleted = await daemon.store.sweep(daemon.clock.now(), daemon.settings.keep)
-        return 200, wire.SweepAnswer(deleted)
-
     async def new_token(self, call: Call) -> Answer:
-        body = _body(call, wire.TokenBody)
+        body = body_of(call, wire.TokenBody)
         if body.role not in set(Role):
             raise ApiError("bad_request", f"no role {body.role}; there are: {', '.join(Role)}")
         if not fits_name(body.name):
@@ -361,7 +374,7 @@ class Api:
 
     # -- shared --------------------------------------------------------------------------------
 
-    async def _row(self, id: str) -> InstanceRow:
+    async def row(self, id: str) -> InstanceRow:
         row: InstanceRow | None = await self.daemon.store.instance(id)
         if row is None:
             raise _no_instance(id)
@@ -372,7 +385,7 @@ class Api:
         now = await self.daemon.store.instance(id)
         return views.instance(row if now is None else now)
 
-    async def _program(self, hash: str) -> Program:
+    async def program(self, hash: str) -> Program:
         try:
             return await self.daemon.programs.get(hash)
         except NoVersion as lost:
@@ -380,7 +393,7 @@ class Api:
 
     async def _flow(self, name: str) -> tuple[str, Program]:
         """A deployed flow by its name, or by the end of it where only one has that."""
-        hash = await self.daemon.programs.newest(name)
+        hash = await self.daemon.programs.to_start(name)
         if hash is None:
             flows = sorted({row.flow for row in await self.daemon.store.versions(None)})
             found = [flow for flow in flows if flow.endswith(f".{name}")]
@@ -389,41 +402,60 @@ class Api:
             if not found:
                 deployed = ", ".join(flows) or "none; run `qoqi deploy`"
                 raise ApiError("no_flow", f"no flow {name} is deployed (deployed: {deployed})")
-            hash = await self.daemon.programs.newest(found[0])
+            hash = await self.daemon.programs.to_start(found[0])
             if hash is None:
                 raise ApiError("no_flow", f"no version of {found[0]} is deployed")
-        return hash, await self._program(hash)
+        return hash, await self.program(hash)
 
     def _check_size(self, text: str, what: str) -> None:
-        size, limit = len(text.encode()), self.daemon.settings.value_limit
-        if size > limit:
-            raise ApiError("too_large", f"{what} takes {size:,} bytes; at most {limit:,} are kept")
+        refused = too_large(what, text, self.daemon.settings.value_limit)
+        if refused is not None:
+            raise ApiError("too_large", refused)
 
 
-def _body(call: Call, record: type[B]) -> B:
+def body_of(call: Call, record: type[B]) -> B:
+    """The body of a call, which its route says is such a record."""
     assert isinstance(call.body, record)
     return call.body
 
 
-def _bytes(text: str, what: str) -> bytes:
+def decode_bytes(text: str, what: str) -> bytes:
+    """Bytes that came as base64."""
     try:
         return base64.b64decode(text, validate=True)
-    except binascii.Error:
+    except ValueError:  # a character that is not ASCII, or none of base64
         raise ApiError("bad_request", f"{what}: expected base64") from None
 
 
 def _check_text(text: str, what: str) -> None:
-    if not 1 <= len(text) <= TEXT_LIMIT:
-        raise ApiError("bad_request", f"{what} has 1 to {TEXT_LIMIT:,} characters")
+    if not 1 <= len(text) <= wire.TEXT_LIMIT:
+        raise ApiError("bad_request", f"{what} has 1 to {wire.TEXT_LIMIT:,} characters")
 
 
-def _number(query: dict[str, str], name: str, default: int, most: int) -> int:
+def _number(query: dict[str, str], name: str, default: int, most: int, least: int = 0) -> int:
     text = query.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise ApiError("bad_request", f"{name}: expected a whole number, found {text!r}")
-    return min(int(text), most)
+    if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+        raise ApiError(
+            "bad_request",
+            f"{name}: expected a whole number from {least} to {most}, found {text!r}",
+        )
+    return int(text)
+
+
+def _wait(query: dict[str, str], channel: ChannelDef) -> int:
+    """How long a send waits for its answer, in ms; 0 without `wait`."""
+    text = query.get("wait")
+    if text is None:
+        return 0
+    if channel.answers is None:
+        raise ApiError("bad_request", f"wait: messages of {channel.name} are not answered")
+    length = parse_duration(text)
+    if length is None or not 0 < length.ms <= live.WAIT_MOST:
+        most = live.WAIT_MOST // 1_000
+        raise ApiError("bad_request", f"wait: {text!r} is no length of time up to {most}s (30s)")
+    return length.ms
 
 
 def _word(query: dict[str, str], name: str, words: type[W]) -> W | None:
@@ -460,10 +492,17 @@ _REFUSALS = {
     "pending": ("cancel_pending", "{id}: {text}"),
     "not_stopped": ("not_stopped", "{id} is not stopped; only a stopped instance can be {what}"),
 }
-_DONE = {"cancel": "cancelled", "resume": "resumed", "end": "ended", "pause": "paused"}
+_DONE = {
+    "cancel": "cancelled",
+    "resume": "resumed",
+    "end": "ended",
+    "pause": "paused",
+    "answer": "answered",
+}
 
 
-def _refusal(id: str, asked: Asked, what: str) -> ApiError:
+def refusal(id: str, asked: Asked, what: str) -> ApiError:
+    """What a store refused, as an error of the API."""
     # A resume is refused for a cancellation that was asked for, or an attempt under way.
     outcome = "pending" if (asked.outcome, what) == ("refused", "resume") else asked.outcome
     code, words = _REFUSALS.get(outcome, ("not_possible", "{id}: {outcome} {text}"))

@@ -8,20 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
-import httpx
-
-from qoqi.runtime.api import wire
+from qoqi.runtime.api import wire, wire_versions
 from qoqi.runtime.api.wire import ERRORS, ApiError, WireError
 from qoqi.vm.failure import FlowError
 from qoqi.vm.jsonform import json_text, parse_json
 
+if TYPE_CHECKING:
+    import httpx
+
 R = TypeVar("R")
 
-# Longer than the daemon's own limit on the database, so that its 503 arrives before we give up.
-TIMEOUT = httpx.Timeout(45.0, connect=10.0)
+# In seconds. Longer than the daemon's own limits on the database and on the wait for an answer, so
+# that what it says of them arrives before we give up.
+TIMEOUT, CONNECT_TIMEOUT = 75.0, 10.0
 
 
 class NoDaemon(Exception):
@@ -34,12 +36,14 @@ class Client:
     def __init__(
         self, url: str, token: str | None, transport: httpx.BaseTransport | None = None
     ) -> None:
+        import httpx  # not above: a daemon imports this module too, and asks nobody
+
         self.url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.Client(
             base_url=self.url,
             headers=headers,
-            timeout=TIMEOUT,
+            timeout=httpx.Timeout(TIMEOUT, connect=CONNECT_TIMEOUT),
             transport=transport,
             verify=self.url.startswith("https:"),  # certificates take 20 ms to load
         )
@@ -62,20 +66,39 @@ class Client:
         return self._call("POST", ["flows", flow, "instances"], wire.StartAnswer, body)
 
     def send(
-        self, name: str, channel: str, value: object, *, key: str | None, birth: str | None = None
+        self,
+        name: str,
+        channel: str,
+        value: object,
+        *,
+        key: str | None,
+        birth: str | None = None,
+        wait: str | None = None,
     ) -> wire.SendAnswer:
         headers = {"Idempotency-Key": key.encode()} if key is not None else {}
         body = wire.SendBody(value, birth)
         path = ["instances", name, "channels", channel]
-        return self._call("POST", path, wire.SendAnswer, body, headers=headers)
+        query = {"wait": wait} if wait is not None else {}
+        return self._call("POST", path, wire.SendAnswer, body, headers=headers, query=query)
+
+    def view(self, name: str, view: str) -> wire.ViewAnswer:
+        return self._call("GET", ["instances", name, "views", view], wire.ViewAnswer)
 
     def cancel(self, name: str, reason: str, *, now: bool) -> wire.ActAnswer:
         body = wire.CancelBody(reason, now)
         return self._call("POST", ["instances", name, "cancel"], wire.ActAnswer, body)
 
-    def resume(self, name: str) -> wire.ActAnswer:
-        body = wire.ResumeBody(go=True)
-        return self._call("POST", ["instances", name, "resume"], wire.ActAnswer, body)
+    def resume(self, name: str, *, go: bool) -> wire_versions.ResumeAnswer:
+        body = wire.ResumeBody(go)
+        return self._call("POST", ["instances", name, "resume"], wire_versions.ResumeAnswer, body)
+
+    def answer(self, name: str, value: object) -> wire_versions.AttemptAnswer:
+        body = wire_versions.AnswerBody(value)
+        return self._call("POST", ["instances", name, "answer"], wire_versions.AttemptAnswer, body)
+
+    def answer_attempt(self, key: str, value: object) -> wire_versions.AttemptAnswer:
+        body = wire_versions.AnswerBody(value)
+        return self._call("POST", ["attempts", key], wire_versions.AttemptAnswer, body)
 
     def end(self, name: str, reason: str) -> wire.ActAnswer:
         body = wire.EndBody(reason)
@@ -100,9 +123,16 @@ class Client:
     def flow(self, name: str) -> wire.FlowView:
         return self._call("GET", ["flows", name], wire.FlowView)
 
-    def versions(self, flow: str | None = None) -> wire.VersionList:
+    def versions(self, flow: str | None = None) -> wire_versions.VersionList:
         query = {"flow": flow} if flow else {}
-        return self._call("GET", ["versions"], wire.VersionList, query=query)
+        return self._call("GET", ["versions"], wire_versions.VersionList, query=query)
+
+    def pin(self, flow: str, hash: str, *, on: bool) -> wire_versions.PinAnswer:
+        method = "PUT" if on else "DELETE"
+        return self._call(method, ["pins", flow, hash], wire_versions.PinAnswer)
+
+    def rehearse(self, body: wire_versions.RehearsalBody) -> wire_versions.RehearsalList:
+        return self._call("POST", ["rehearsals"], wire_versions.RehearsalList, body)
 
     def put_version(self, hash: str, body: wire.VersionBody) -> wire.VersionAnswer:
         return self._call("PUT", ["versions", hash], wire.VersionAnswer, body)
@@ -110,8 +140,8 @@ class Client:
     def daemons(self) -> wire.DaemonList:
         return self._call("GET", ["daemons"], wire.DaemonList)
 
-    def sweep(self) -> wire.SweepAnswer:
-        return self._call("POST", ["sweep"], wire.SweepAnswer)
+    def sweep(self) -> wire_versions.SweepAnswer:
+        return self._call("POST", ["sweep"], wire_versions.SweepAnswer)
 
     def health(self) -> wire.Health:
         return self._call("GET", ["health"], wire.Health)
@@ -137,6 +167,8 @@ class Client:
         query: Mapping[str, str] | None = None,
         headers: Mapping[str, bytes] | None = None,
     ) -> R:
+        import httpx
+
         target = "/" + "/".join(quote(part, safe="") for part in path)
         content = json_text(wire.write(body)).encode() if body is not None else None
         sent = dict(headers or {})

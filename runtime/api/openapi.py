@@ -6,12 +6,20 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from qoqi.runtime.api import wire
+from qoqi.runtime.model import Phase, Status
 
 if TYPE_CHECKING:
     from qoqi.runtime.api.server import Route
 
 VERSION = "1"
-_COMMON = ("bad_request", "bad_token", "not_allowed", "internal", "database_busy")
+_COMMON = (
+    "bad_request",
+    "bad_token",
+    "not_allowed",
+    "internal",
+    "database_busy",
+    "database_damaged",
+)
 
 
 def document(routes: Iterable[Route]) -> dict[str, object]:
@@ -44,10 +52,15 @@ def _operation(route: Route, parts: dict[str, object]) -> dict[str, object]:
         if part.startswith("{")
     ]
     for name in route.query:
-        parameters.append({"name": name, "in": "query", "schema": {"type": "string"}})
+        numbers = name == "after" and "status" not in route.query  # else a name
+        found = _COUNT if numbers else _QUERY.get(name, {"type": "string"})
+        parameters.append({"name": name, "in": "query", "schema": found})
     if route.keyed:
-        key = {"type": "string", "minLength": 1, "maxLength": 256}
+        key = {"type": "string", "pattern": "^[!-~]([ -~]{0,254}[!-~])?$"}
         parameters.append({"name": "Idempotency-Key", "in": "header", "schema": key})
+    if route.resumes:
+        seen = {"type": "string", "pattern": "^[0-9]{1,15}$"}
+        parameters.append({"name": "Last-Event-ID", "in": "header", "schema": seen})
     operation: dict[str, object] = {
         "operationId": route.handler.__name__,
         "summary": route.summary,
@@ -64,6 +77,17 @@ def _operation(route: Route, parts: dict[str, object]) -> dict[str, object]:
     return operation
 
 
+_COUNT: dict[str, object] = {"type": "integer", "minimum": 0, "maximum": 1 << 53}
+_QUERY: dict[str, dict[str, object]] = {
+    "limit": {"type": "integer", "minimum": 1, "maximum": wire.PAGE_LIMIT},
+    "since": _COUNT,
+    "status": {"type": "string", "enum": [str(one) for one in Status]},
+    "phase": {"type": "string", "enum": [str(one) for one in Phase]},
+    "wait": {"type": "string", "pattern": "^([1-9]|[1-5][0-9]|60)s$"},
+}
+_KINDS: dict[type, str] = {str: "text/plain", wire.EventStream: "text/event-stream"}
+
+
 def _words(record: type) -> str:
     """What a record says of itself; a type, and a record without words, says its name."""
     words = " ".join((record.__doc__ or "").split())
@@ -75,17 +99,15 @@ def _responses(route: Route, parts: dict[str, object]) -> dict[str, object]:
         str(status): {
             "description": _words(record),
             "content": {
-                "text/plain" if record is str else "application/json": {
-                    "schema": wire.schema(record, parts)
-                }
+                _KINDS.get(record, "application/json"): {"schema": wire.schema(record, parts)}
             },
         }
         for status, record in route.answers.items()
     }
     by_status: dict[int, list[str]] = {}
-    codes = [*route.errors, *_COMMON] if route.right is not None else ["internal", "database_busy"]
+    codes = [*route.errors, *(_COMMON if route.right is not None else _COMMON[-3:])]
     if route.body is not None:
-        codes.append("bad_json")
+        codes += ["bad_json", "too_slow", "too_large"]
     for code in dict.fromkeys(codes):
         by_status.setdefault(wire.ERRORS[code][0], []).append(code)
     for status, named in sorted(by_status.items()):

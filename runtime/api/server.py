@@ -10,6 +10,7 @@ Whatever a call raises is an answer: `ApiError` with its code, a busy database 5
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,16 +20,19 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from qoqi.runtime.api import wire
+from qoqi.runtime.api import versions, wire, wire_versions
 from qoqi.runtime.api.calls import Answer, Api, Call
+from qoqi.runtime.api.live import Events
 from qoqi.runtime.api.openapi import document
 from qoqi.runtime.api.tokens import Holder, Right, Role
 from qoqi.runtime.api.wire import ApiError, WireError
-from qoqi.runtime.store.protocol import StoreBusy
+from qoqi.runtime.store.protocol import StoreBroken, StoreBusy
 from qoqi.vm.failure import FlowError
 from qoqi.vm.jsonform import json_text, parse_json
 
 _log = logging.getLogger("qoqi.api")
+
+BODY_TIME = 30.0  # seconds
 
 _NOBODY = Holder("", Role.READ)
 
@@ -47,6 +51,7 @@ class Route:
     body: type | None = None
     query: tuple[str, ...] = ()
     keyed: bool = False
+    resumes: bool = False
     limit: int = wire.BODY_LIMIT
 
     @property
@@ -122,7 +127,29 @@ ROUTES: tuple[Route, ...] = (
         {202: wire.SendAnswer, 200: wire.SendAnswer},
         ("no_instance", "no_channel", "full", "ended", "misfit", "too_large"),
         wire.SendBody,
+        ("wait",),
         keyed=True,
+    ),
+    Route(
+        "GET",
+        "/instances/{id}/views/{view}",
+        Right.LOOK,
+        "What a view of an instance gives now.",
+        Api.view,
+        {200: wire.ViewAnswer},
+        ("no_instance", "no_view", "view_failed"),
+    ),
+    Route(
+        "GET",
+        "/events",
+        Right.LOOK,
+        "What happens, as it happens; taken up again behind Last-Event-ID.",
+        Api.events,
+        {200: wire.EventStream},
+        ("no_instance", "too_many"),
+        None,
+        ("instance", "after"),
+        resumes=True,
     ),
     Route(
         "POST",
@@ -138,11 +165,40 @@ ROUTES: tuple[Route, ...] = (
         "POST",
         "/instances/{id}/resume",
         Right.OPERATE,
-        "Lets a stopped instance go on from its last stage, or clears a pause.",
-        Api.resume,
-        {200: wire.ActAnswer},
-        ("no_instance", "not_stopped", "stage_gone", "cancel_pending", "needs_answer"),
+        "Lets a stopped instance go on, or ends a pause; without `go`, says what it would do.",
+        versions.resume,
+        {200: wire_versions.ResumeAnswer},
+        (
+            "no_instance",
+            "not_stopped",
+            "ended",
+            "stage_gone",
+            "cannot_move",
+            "cancel_pending",
+            "needs_answer",
+            "not_possible",
+        ),
         wire.ResumeBody,
+    ),
+    Route(
+        "POST",
+        "/instances/{id}/answer",
+        Right.OPERATE,
+        "Answers the question an instance stopped with; it goes on.",
+        versions.answer,
+        {200: wire_versions.AttemptAnswer},
+        ("no_instance", "not_stopped", "not_possible", "misfit"),
+        wire_versions.AnswerBody,
+    ),
+    Route(
+        "POST",
+        "/attempts/{key}",
+        Right.OPERATE,
+        "A person's answer under a key, of a question or of a step that has none.",
+        versions.answer_attempt,
+        {200: wire_versions.AttemptAnswer},
+        ("no_instance", "not_stopped", "not_possible", "misfit"),
+        wire_versions.AnswerBody,
     ),
     Route(
         "POST",
@@ -168,9 +224,9 @@ ROUTES: tuple[Route, ...] = (
         "GET",
         "/versions",
         Right.LOOK,
-        "Deployed versions, the oldest first.",
-        Api.versions,
-        {200: wire.VersionList},
+        "Deployed versions, the oldest first, and who stands in them.",
+        versions.versions,
+        {200: wire_versions.VersionList},
         (),
         None,
         ("flow",),
@@ -184,6 +240,35 @@ ROUTES: tuple[Route, ...] = (
         {201: wire.VersionAnswer, 200: wire.VersionAnswer},
         ("bad_bytecode", "behind", "too_large"),
         wire.VersionBody,
+        limit=wire.VERSION_LIMIT,
+    ),
+    Route(
+        "PUT",
+        "/pins/{flow}/{hash}",
+        Right.ADMIN,
+        "Keeps the instances of a version in it.",
+        versions.pin,
+        {200: wire_versions.PinAnswer},
+        ("no_version",),
+    ),
+    Route(
+        "DELETE",
+        "/pins/{flow}/{hash}",
+        Right.ADMIN,
+        "Lets the instances of a version move on.",
+        versions.unpin,
+        {200: wire_versions.PinAnswer},
+        ("no_version",),
+    ),
+    Route(
+        "POST",
+        "/rehearsals",
+        Right.ADMIN,
+        "Tries versions in memory on the last stage of living instances; nothing is written.",
+        versions.rehearse,
+        {200: wire_versions.RehearsalList},
+        ("bad_bytecode", "no_version", "too_large"),
+        wire_versions.RehearsalBody,
         limit=wire.VERSION_LIMIT,
     ),
     Route(
@@ -206,9 +291,9 @@ ROUTES: tuple[Route, ...] = (
         "POST",
         "/sweep",
         Right.ADMIN,
-        "Deletes ended instances whose time is over.",
-        Api.sweep,
-        {200: wire.SweepAnswer},
+        "Deletes ended instances whose time is over, and versions nobody needs.",
+        versions.sweep,
+        {200: wire_versions.SweepAnswer},
     ),
     Route(
         "GET", "/tokens", Right.ADMIN, "Tokens by name and role.", Api.tokens, {200: wire.TokenList}
@@ -245,10 +330,13 @@ class Server:
         if scope["type"] != "http":
             return
         request = Request(scope, receive)
-        headers: dict[str, str] = {}
+        headers = {"X-Content-Type-Options": "nosniff"}
         text: str | None = None
         try:
             status, record = await self._answer(request, headers)
+            if isinstance(record, Events):
+                await self._stream(record, scope, receive, send)
+                return
             text = record if isinstance(record, str) else None
             content = json_text(wire.write(record)) if text is None else text
         except ClientDisconnect:
@@ -264,6 +352,13 @@ class Server:
         kind = "application/json" if text is None else "text/plain; version=0.0.4; charset=utf-8"
         response = Response(content, status, headers, kind)
         await response(scope, receive, send)
+
+    async def _stream(self, events: Events, scope: Scope, receive: Receive, send: Send) -> None:
+        self.api.streams += 1
+        try:
+            await events(scope, receive, send)
+        finally:
+            self.api.streams -= 1
 
     async def _answer(self, request: Request, headers: dict[str, str]) -> Answer:
         try:
@@ -283,12 +378,16 @@ class Server:
                 await _read(request, route),
                 _key(request, route),
                 holder,
+                request.headers.get("last-event-id") if route.resumes else None,
             )
             return await route.handler(self.api, call)
         except (ApiError, ClientDisconnect):
             raise
         except StoreBusy as busy:
             raise ApiError("database_busy", f"the database is busy: {busy}; try again") from None
+        except StoreBroken as damage:
+            _log.error("%s %s: %s", request.method, request.url.path, damage)
+            raise ApiError("database_damaged", str(damage)) from None
         except Exception as mistake:
             _log.exception("%s %s failed", request.method, request.url.path)
             raise ApiError("internal", "a mistake in the daemon; its log has it") from mistake
@@ -365,10 +464,14 @@ def _key(request: Request, route: Route) -> str | None:
 async def _read(request: Request, route: Route) -> object:
     """The body as the route's record; nothing larger than the route takes is kept in memory."""
     data = bytearray()
-    async for part in request.stream():
-        data += part
-        if len(data) > route.limit:
-            raise ApiError("too_large", f"a body here has at most {route.limit:,} bytes")
+    try:
+        async with asyncio.timeout(BODY_TIME):
+            async for part in request.stream():
+                data += part
+                if len(data) > route.limit:
+                    raise ApiError("too_large", f"a body here has at most {route.limit:,} bytes")
+    except TimeoutError:
+        raise ApiError("too_slow", f"the body did not come within {BODY_TIME:g} s") from None
     if route.body is None:
         return None
     try:

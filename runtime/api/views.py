@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from qoqi.runtime.api import wire
-from qoqi.runtime.model import InstanceRow, LedgerRow, VersionRow
+from qoqi.runtime.model import InstanceRow, LedgerRow, Standing, VersionRow
 from qoqi.runtime.programs import NoVersion, Programs
 from qoqi.runtime.store.protocol import Life
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, FlowSlot
@@ -216,7 +216,7 @@ def flow(
     program: Program,
     hash: str,
     versions: Iterable[VersionRow],
-    standing: dict[tuple[str, str, str | None], int],
+    standing: Iterable[Standing],
 ) -> wire.FlowView:
     chunk, types = program.chunk, program.types
 
@@ -265,10 +265,16 @@ def flow(
         views=tuple(wire.FieldView(one.name, type_text(one.result, types)) for one in chunk.views),
         versions=tuple(version(row) for row in versions),
         standing=tuple(
-            wire.StandingItem(hash, stage, count)
-            for (of, hash, stage), count in sorted(
-                standing.items(), key=lambda item: tuple(map(str, item[0]))
-            )
-            if of == chunk.flow
+            wire.StandingItem(version, stage, count)
+            for (version, stage), count in _by_stage(standing, chunk.flow).items()
         ),
     )
+
+
+def _by_stage(standing: Iterable[Standing], flow: str) -> dict[tuple[str, str | None], int]:
+    counts: dict[tuple[str, str | None], int] = {}
+    for one in standing:
+        if one.flow == flow:
+            mark = (one.version, one.stage)
+            counts[mark] = counts.get(mark, 0) + one.instances
+    return counts

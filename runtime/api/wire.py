@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import types
 import typing
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 R = TypeVar("R")
 
+ROLES = ("read", "send", "supervise", "operate", "admin")
 BODY_LIMIT = 1 << 20
 VERSION_LIMIT = 32 << 20
 PAGE_LIMIT = 1_000
@@ -43,11 +45,13 @@ ERRORS: dict[str, tuple[int, str]] = {
     "no_version": (404, "no version has this hash"),
     "no_token": (404, "no token has this name"),
     "not_a_call": (405, "the path exists, but not with this method"),
+    "too_slow": (408, "the body did not come in time"),
     "name_taken": (409, "an instance of this name exists, started with other arguments or flow"),
     "full": (409, "the channel is full; send again later"),
     "refused": (409, "the flow refuses to be cancelled now; the message has its words"),
     "not_stopped": (409, "only a stopped instance can be resumed, ended or answered"),
     "stage_gone": (409, "F0103: the newest version no longer has the stage it stopped at"),
+    "cannot_move": (409, "its state does not go over into the newest version; the message has why"),
     "cancel_pending": (409, "a cancellation is pending; it is carried out instead of a resume"),
     "needs_answer": (409, "the instance stopped with a question; it goes on by an answer"),
     "behind": (409, "a newer version of the flow is deployed than the one this was built after"),
@@ -60,6 +64,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "bad_bytecode": (422, "the bytecode is damaged, lies, or is not what its hash says"),
     "too_many": (429, "the daemon serves as many streams of events as it can; try again later"),
     "internal": (500, "a mistake in the daemon; its log has the details"),
+    "database_damaged": (503, "a page of the database cannot be read; restore it from a copy"),
     "database_busy": (503, "the database did not answer in time; nothing was written; try again"),
 }
 
@@ -88,12 +93,22 @@ class ErrorBody:
 # -- requests ----------------------------------------------------------------------------------
 
 
+def _within(**schema: object) -> dict[str, object]:
+    """What a field's schema says beside its type; the call checks it."""
+    return {"schema": schema}
+
+
+NAME = {"pattern": "^[A-Za-z0-9_.:@/~+-]{1,256}$"}
+TEXT_LIMIT = 4_096
+TEXT = {"minLength": 1, "maxLength": TEXT_LIMIT}
+
+
 @dataclass(frozen=True, slots=True)
 class StartBody:
     """`args` by parameter. Without a name one is drawn."""
 
     args: dict[str, object] = field(default_factory=dict)
-    name: str | None = None
+    name: str | None = field(default=None, metadata=_within(**NAME))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,21 +119,21 @@ class SendBody:
 
 @dataclass(frozen=True, slots=True)
 class CancelBody:
-    reason: str
+    reason: str = field(metadata=_within(**TEXT))
     now: bool = False
     birth: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeBody:
-    """`go` must be said: resuming lets effects happen."""
+    """Without `go` nothing is changed: the answer says what a resume would do."""
 
     go: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class EndBody:
-    reason: str
+    reason: str = field(metadata=_within(**TEXT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +153,8 @@ class VersionBody:
 
 @dataclass(frozen=True, slots=True)
 class TokenBody:
-    name: str
-    role: str
+    name: str = field(metadata=_within(**NAME))
+    role: str = field(metadata=_within(enum=[*ROLES]))
 
 
 # -- answers -----------------------------------------------------------------------------------
@@ -337,11 +352,6 @@ class VersionView:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionList:
-    versions: tuple[VersionView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class VersionAnswer:
     """`outcome` is `new` or `known`."""
 
@@ -419,11 +429,6 @@ class DaemonItem:
 @dataclass(frozen=True, slots=True)
 class DaemonList:
     daemons: tuple[DaemonItem, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SweepAnswer:
-    deleted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -536,6 +541,8 @@ def schema(hint: Any, parts: dict[str, object]) -> dict[str, object]:
     """The JSON schema of a record or type; records land in `parts` under their names."""
     if hint is object:
         return {}
+    if hint is EventStream:
+        return {"type": "string"}
     if hint in (str, bool, int):
         return {"type": {str: "string", bool: "boolean", int: "integer"}[hint]}
     if _is_union(hint):
@@ -559,8 +566,22 @@ def schema(hint: Any, parts: dict[str, object]) -> dict[str, object]:
         parts[name] = {
             "type": "object",
             "description": "" if words.startswith(f"{name}(") else words,
-            "properties": {item.name: schema(known[item.name], parts) for item in fields(hint)},
+            "properties": {
+                item.name: _bounded(schema(known[item.name], parts), item.metadata)
+                for item in fields(hint)
+            },
             "required": required,
             "additionalProperties": False,
         }
     return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _bounded(
+    found: dict[str, object], metadata: Mapping[str, dict[str, object]]
+) -> dict[str, object]:
+    """A field's schema with what its declaration adds; of one that may be null, the other part."""
+    more = metadata.get("schema", {})
+    options = found.get("anyOf")
+    if isinstance(options, list):
+        return {"anyOf": [{**options[0], **more}, *options[1:]]}
+    return {**found, **more}

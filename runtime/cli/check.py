@@ -14,9 +14,9 @@ from qoqi.runtime.cli.render import count, verdict
 def run(path: Path | None, form: str) -> None:
     if form not in FORMATS:
         fail(USAGE, f"--format: {form} is none of {', '.join(FORMATS)}")
-    result = api.check(package.root(path))
+    result = api.summary(package.root(path))
     package.report(result.diagnostics, result, form)
     if form == "human":
-        print(f"{count(len(result.flows), 'flow')}, {verdict(result.diagnostics)}")
+        print(f"{count(result.flows, 'flow')}, {verdict(result.diagnostics)}")
     if not result.ok:
         raise SystemExit(FOUND)

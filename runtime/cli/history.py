@@ -125,8 +125,12 @@ _SENTENCES: dict[str, Callable[[Detail], str]] = {
     "ended": lambda d: f"ended as {d['status']}: {d['why']}",
     "task_failed": lambda d: f"task {d['task']} failed, {d['code']}: {d['message']}",
     "turn_failed": lambda d: f"the daemon failed to run it ({d['times']}); it is taken up again",
+    "many_answers": lambda d: (
+        f"kept {d['answers']:,} answers since its last stage; a loop may be missing one"
+    ),
     "large_state": lambda d: f"its state is large: {d['bytes']:,} bytes",
-    "migrated": lambda d: f"moved to version {str(d.get('version', d.get('to')))[:12]}",
+    "not_moved": lambda d: f"stays in its version: {d['why']}",
+    "moved": lambda d: f"moved from version {str(d['old'])[:12]} to {str(d['new'])[:12]}",
 }
 _SAYS_ACTOR = frozenset({"taken over"})
 

@@ -1,4 +1,4 @@
-"""The commands on instances: start, send, ls, show, history, cancel, resume, end, pause."""
+"""The commands on instances: start, send, ls, show, history, cancel, end, pause."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from datetime import datetime
 from qoqi.runtime.api import wire
 from qoqi.runtime.cli import history, life, render
 from qoqi.runtime.cli.connect import daemon, json_argument
-from qoqi.runtime.cli.ending import USAGE, fail, show_json
+from qoqi.runtime.cli.ending import REFUSED, USAGE, fail, show_json
+from qoqi.vm.jsonform import json_text
 
 Target = tuple[str | None, str | None]
 """Address and token, as given on the command line."""
@@ -27,17 +28,39 @@ def start(to: Target, flow: str, name: str | None, args: str | None, as_json: bo
         _say(f"already there: {life.position(answer.instance)}")
 
 
-def send(to: Target, name: str, channel: str, value: str, key: str | None, as_json: bool) -> None:
+def send(
+    to: Target,
+    name: str,
+    channel: str,
+    value: str,
+    key: str | None,
+    wait: str | None,
+    as_json: bool,
+) -> None:
     given = json_argument(value, "the message")
     if key is not None and not (1 <= len(key) <= 256 and key.isprintable()):
         fail(USAGE, "--key: expected 1 to 256 printable characters")
     with daemon(*to) as client:
-        answer = client.send(name, channel, given, key=key)
+        answer = client.send(name, channel, given, key=key, wait=wait)
     if as_json:
         show_json(wire.write(answer))
         return
+    if answer.answered:
+        _say(json_text(answer.answer))
+        return
+    if wait is not None:
+        fail(REFUSED, f"the message was {answer.outcome}, and has no answer after {wait}")
     repeat = "duplicate: " if answer.outcome == "already" else ""
     _say(f"{repeat}{life.position(answer.instance)}")
+
+
+def view(to: Target, name: str, view: str, as_json: bool) -> None:
+    with daemon(*to) as client:
+        answer = client.view(name, view)
+    if as_json:
+        show_json(wire.write(answer))
+    else:
+        _say(json_text(answer.value))
 
 
 def listing(to: Target, query: dict[str, str], limit: int, as_json: bool) -> None:
@@ -71,13 +94,20 @@ def listing(to: Target, query: dict[str, str], limit: int, as_json: bool) -> Non
             f"{one.status}, paused" if one.paused else one.status,
             history.moment(one.since),
             one.parent or "",
-            one.stopped_by or "",
+            _stopped(one),
         ]
         for one in found
     ]
     render.table(["NAME", "FLOW", "STAGE", "STATUS", "SINCE", "PARENT", "STOPPED BY"], rows, out)
     if after is not None:
         out.print(f"more than {limit}; see the rest with --after {render.visible(after)}")
+
+
+def _stopped(one: wire.InstanceView) -> str:
+    """Why an instance stopped, and whom it keeps waiting."""
+    if one.stopped_by is None or not one.holds:
+        return one.stopped_by or ""
+    return f"{one.stopped_by} (holds {', then '.join(one.holds)})"
 
 
 def show(to: Target, name: str, as_json: bool) -> None:
@@ -106,11 +136,6 @@ def past(to: Target, name: str, as_json: bool) -> None:
 def cancel(to: Target, name: str, reason: str, now: bool, as_json: bool) -> None:
     with daemon(*to) as client:
         _acted(client.cancel(name, reason, now=now), as_json)
-
-
-def resume(to: Target, name: str, as_json: bool) -> None:
-    with daemon(*to) as client:
-        _acted(client.resume(name), as_json)
 
 
 def end(to: Target, name: str, reason: str, as_json: bool) -> None:

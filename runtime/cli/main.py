@@ -13,13 +13,15 @@ from typing import Annotated
 
 import typer
 
+from qoqi.runtime.cli import settings
+
 app = typer.Typer(
     name="qoqi",
     help="Compiles flows and runs them: durable workflows that wait for days.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    add_completion=True,
 )
 token_app = typer.Typer(help="Tokens of the daemon's API.", no_args_is_help=True)
 pkg_app = typer.Typer(help="What is in a package, a flow, an instance.", no_args_is_help=True)
@@ -88,6 +90,80 @@ def fmt(
 
 
 @app.command()
+def test(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Files and folders; the package around by default."),
+    ] = None,
+    text: Annotated[
+        str | None, typer.Option("-k", help="Only tests whose title or file contains this.")
+    ] = None,
+    crashes: Annotated[
+        bool, typer.Option("--crashes", help="Again with a crash at each write of each test.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", help="Write the results as JUnit's XML.")
+    ] = None,
+    jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", min=0, help="Processes; as many as processors by default."),
+    ] = 0,
+    names: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Name the tests that passed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Runs the tests of flows."""
+    from qoqi.runtime.cli import test as command
+
+    options = command.Options(text, crashes, junit, as_json, jobs, names)
+    command.run(paths or [], options)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def run(
+    file: Annotated[Path, typer.Argument(help="A source, or the folder of a package.")],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FLOW] [NAME=VALUE]…", help="The flow, then its arguments."),
+    ] = None,
+    args: Annotated[
+        str | None, typer.Option("--args", help="The arguments as a JSON object.")
+    ] = None,
+    name: Annotated[str, typer.Option("--name", help="The instance's name.")] = "run",
+    as_json: AsJson = False,
+) -> None:
+    """Runs one flow to its end, in memory, with real steps: for trying things."""
+    from qoqi.runtime.cli import run as command
+
+    command.run(file, words or [], args, name, as_json)
+
+
+@app.command()
+def new(
+    where: Annotated[Path, typer.Argument(metavar="NAME", help="The package's folder.")],
+) -> None:
+    """Makes a package that checks, tests and deploys, to begin from."""
+    from qoqi.runtime.cli import new as command
+
+    command.run(where)
+
+
+@app.command()
+def doc(
+    name: Annotated[
+        str | None, typer.Argument(help="std.time, List.map, a flow; all modules by default.")
+    ] = None,
+    path: Annotated[Path | None, typer.Option("--path", help="The package's folder.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Shows signatures and doc comments, of the standard library and of the package."""
+    from qoqi.runtime.cli import doc as command
+
+    command.run(name, path, as_json)
+
+
+@app.command()
 def explain(
     code: Annotated[str, typer.Argument(help="The code of a diagnostic: F0006.")],
 ) -> None:
@@ -98,11 +174,34 @@ def explain(
 
 
 @app.command()
+def lsp(
+    tcp: Annotated[
+        int | None, typer.Option("--tcp", help="Listen on this port instead of standard input.")
+    ] = None,
+    log: Annotated[Path | None, typer.Option("--log", help="Write a log to this file.")] = None,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Serves editors: the language server."""
+    from qoqi.runtime.cli import lsp as command
+
+    command.run(tcp, log, url, token)
+
+
+@app.command()
 def deploy(
     path: Folder = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be deployed; send nothing.")
     ] = False,
+    rehearse: Annotated[
+        bool,
+        typer.Option("--rehearse", help="Try it in memory on every living instance; send nothing."),
+    ] = False,
+    sample: Annotated[
+        int | None,
+        typer.Option("--sample", min=1, help="With --rehearse: at most so many of each flow."),
+    ] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -110,13 +209,17 @@ def deploy(
     """Builds a package and puts its flows on the daemon."""
     from qoqi.runtime.cli import deploy as command
 
-    command.run((url, token), path, dry_run=dry_run, as_json=as_json)
+    if rehearse:
+        command.rehearse((url, token), path, sample, as_json)
+    else:
+        command.run((url, token), path, dry_run=dry_run, as_json=as_json)
 
 
 # -- the daemon --------------------------------------------------------------------------------
 
 
 @app.command()
+@settings.options
 def serve(
     folder: Annotated[
         Path | None, typer.Argument(help="A package to deploy where no version of it is yet.")
@@ -131,13 +234,6 @@ def serve(
     name: Annotated[
         str | None, typer.Option("--name", help="The daemon's name; the host's by default.")
     ] = None,
-    lease: Annotated[str, typer.Option(help="How long an instance is held unrenewed.")] = "30s",
-    renew: Annotated[str, typer.Option(help="How often leases are renewed.")] = "10s",
-    heartbeat: Annotated[str, typer.Option(help="How often the daemon says it lives.")] = "10s",
-    tries: Annotated[int, typer.Option(min=1, help="Attempts of a step without `tries`.")] = 100,
-    retry: Annotated[str, typer.Option(help="Delay of a step without `backoff`.")] = "1s",
-    keep: Annotated[str, typer.Option(help="How long an ended instance is kept.")] = "30d",
-    drain: Annotated[str, typer.Option(help="How long steps may end at a stop.")] = "30s",
     recover: Annotated[
         str,
         typer.Option(
@@ -145,19 +241,31 @@ def serve(
         ),
     ] = "wait",
     verbose: Annotated[bool, typer.Option("--verbose", help="Log what the daemon does.")] = False,
+    **given: str | None,
 ) -> None:
     """Runs the daemon."""
     from qoqi.runtime.cli import serve as command
 
-    lengths = {
-        "lease": lease,
-        "renew": renew,
-        "heartbeat": heartbeat,
-        "retry": retry,
-        "keep": keep,
-        "drain": drain,
-    }
-    command.run(folder, listen, store, name, lengths, tries, recover, verbose)
+    command.run(folder, listen, store, name, given, recover, verbose)
+
+
+@app.command()
+@settings.options
+def dev(
+    folder: Folder = None,
+    listen: Annotated[
+        str, typer.Option("--listen", help="Address and port of the API.")
+    ] = "127.0.0.1:7117",
+    recover: Annotated[
+        str, typer.Option(help="at-once gives a dead daemon's steps up at once; or wait.")
+    ] = "at-once",
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log what the daemon does.")] = False,
+    **given: str | None,
+) -> None:
+    """Runs a daemon on a local file, and deploys the package again at each save of a source."""
+    from qoqi.runtime.cli import dev as command
+
+    command.run(folder, listen, given, recover, verbose)
 
 
 @app.command()
@@ -167,10 +275,45 @@ def versions(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Lists deployed versions, the oldest first."""
+    """Lists deployed versions, the oldest first, and how many instances stand where."""
     from qoqi.runtime.cli import admin
 
     admin.versions((url, token), flow, as_json)
+
+
+Flow = Annotated[str, typer.Argument(help="The flow, as deployed.")]
+
+
+@app.command()
+def pin(
+    flow: Flow,
+    version: Annotated[
+        str | None, typer.Argument(help="The start of its hash; the newest by default.")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Keeps the instances of a version in it, whatever is deployed."""
+    from qoqi.runtime.cli import admin
+
+    admin.pin((url, token), flow, version, True, as_json)
+
+
+@app.command()
+def unpin(
+    flow: Flow,
+    version: Annotated[
+        str | None, typer.Argument(help="The start of its hash; the pinned one by default.")
+    ] = None,
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Lets the instances of a version move on at their next stage."""
+    from qoqi.runtime.cli import admin
+
+    admin.pin((url, token), flow, version, False, as_json)
 
 
 @app.command()
@@ -183,7 +326,7 @@ def daemons(as_json: AsJson = False, url: Url = None, token: Token = None) -> No
 
 @app.command()
 def sweep(as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
-    """Deletes ended instances whose time is over, now."""
+    """Deletes ended instances whose time is over, and versions nobody needs, now."""
     from qoqi.runtime.cli import admin
 
     admin.sweep((url, token), as_json)
@@ -268,6 +411,9 @@ def send(
     key: Annotated[
         str | None, typer.Option("--key", help="A repeat under the same key is no new message.")
     ] = None,
+    wait: Annotated[
+        str | None, typer.Option("--wait", help="Print its answer, once it has one: 30s.")
+    ] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -275,7 +421,21 @@ def send(
     """Sends a message to an instance's channel."""
     from qoqi.runtime.cli import instances
 
-    instances.send((url, token), name, channel, value, key, as_json)
+    instances.send((url, token), name, channel, value, key, wait, as_json)
+
+
+@app.command()
+def view(
+    name: Name,
+    view: Annotated[str, typer.Argument(help="The view's name in its flow.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Prints what a view of an instance gives now; the instance is not woken."""
+    from qoqi.runtime.cli import instances
+
+    instances.view((url, token), name, view, as_json)
 
 
 @app.command("ls")
@@ -355,13 +515,24 @@ def resume(
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Lets a stopped instance go on from its last stage, or ends a pause."""
-    from qoqi.runtime.cli import instances
-    from qoqi.runtime.cli.ending import USAGE, fail
+    """Shows what a stopped instance would do if it went on; with --go, lets it. Ends a pause."""
+    from qoqi.runtime.cli import plans
 
-    if not go:
-        fail(USAGE, "a resume lets steps leave; say so with --go")
-    instances.resume((url, token), name, as_json)
+    plans.resume((url, token), name, go, as_json)
+
+
+@app.command()
+def answer(
+    name: Name,
+    value: Annotated[str, typer.Argument(metavar="VALUE_JSON", help="The answer.")],
+    as_json: AsJson = False,
+    url: Url = None,
+    token: Token = None,
+) -> None:
+    """Answers the question an instance stopped with; it goes on."""
+    from qoqi.runtime.cli import plans
+
+    plans.answer((url, token), name, value, as_json)
 
 
 @app.command()

@@ -24,7 +24,9 @@ def root(path: Path | None) -> str:
     return os.path.relpath(find_root(DiskReader(), here.as_posix()), here)
 
 
-def report(found: tuple[Diagnostic, ...], result: api.CheckResult, form: str = "human") -> None:
+def report(
+    found: tuple[Diagnostic, ...], result: api.CheckResult | api.Summary, form: str = "human"
+) -> None:
     """Diagnostics in one of the forms: on stdout, those for people on stderr when others follow."""
     from qoqi.runtime.cli import formats, render
 
@@ -40,12 +42,14 @@ def report(found: tuple[Diagnostic, ...], result: api.CheckResult, form: str = "
         render.diagnostics(found, indexes, render.console())
 
 
-def built_or_exit(path: Path | None, *, locked: bool) -> tuple[str, api.BuildResult]:
+def built_or_exit(
+    path: Path | None, *, locked: bool = False, keep: bool = True
+) -> tuple[str, api.BuildResult]:
     """A build without errors; its problems are shown, and errors end the command with 1."""
     from qoqi.runtime.cli import render
 
     where = root(path)
-    built = api.build(where, locked=locked)
+    built = api.build(where, locked=locked, keep=keep)
     if built.diagnostics:
         render.diagnostics(built.diagnostics, api.indexes(built.check), render.console(sys.stderr))
     if not built.ok:

@@ -18,31 +18,36 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
 from qoqi.runtime import bodies
 from qoqi.runtime.api.calls import Api
+from qoqi.runtime.api.connections import Connection
 from qoqi.runtime.api.server import Server
 from qoqi.runtime.api.tokens import Role
 from qoqi.runtime.cli.connect import FOLDER
 from qoqi.runtime.cli.ending import REFUSED, USAGE, fail
+from qoqi.runtime.cli.settings import read as settings_of
 from qoqi.runtime.clock import SystemClock
-from qoqi.runtime.daemon import Daemon
+from qoqi.runtime.daemon import Daemon, collect_rarely
 from qoqi.runtime.model import Settings
 from qoqi.runtime.store.open import UnknownStore, open_store
 from qoqi.runtime.store.protocol import StoreBroken, StoreBusy, StoreHeld
 from qoqi.runtime.store.sqlstore import SqlStore
 from qoqi.runtime.store.thread import StoreThread
-from qoqi.vm.text import parse_duration
 
 if TYPE_CHECKING:
     from qoqi.compiler.api import BuildResult
 
 ADMIN = "admin"
+CONNECTIONS = 4_096
+
+Beside = Callable[[Daemon], Coroutine[None, None, None]]
+"""What runs beside a daemon from its start to its end."""
 
 
 def run(
@@ -50,11 +55,28 @@ def run(
     listen: str,
     store: str | None,
     name: str | None,
-    lengths: Mapping[str, str],
-    tries: int,
+    given: Mapping[str, str | None],
     recover: str,
     verbose: bool,
 ) -> None:
+    logs(verbose)
+    settings = settings_of(given, recover)
+    address = address_of(listen)
+    built: BuildResult | None = None
+    if folder is not None:
+        from qoqi.runtime.cli import package
+
+        _, built = package.built_or_exit(folder, locked=True)
+    home = home_of(folder)
+
+    async def deploy_first(daemon: Daemon) -> None:
+        if built is not None:
+            await _deploy_new(daemon, built)
+
+    stand(home, address, store or f"sqlite:{home / 'flows.db'}", name, settings, deploy_first)
+
+
+def logs(verbose: bool) -> None:
     logging.basicConfig(
         level=logging.INFO if verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
@@ -62,32 +84,23 @@ def run(
     )
     for chatty in ("httpx", "uvicorn", "asyncio"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
-    known = _lengths(lengths)
-    if recover not in ("wait", "at-once"):
-        fail(USAGE, f"--recover: {recover} is neither wait nor at-once")
-    settings = Settings(
-        lease=known["lease"],
-        renew=known["renew"],
-        heartbeat=known["heartbeat"],
-        alive=3 * known["heartbeat"],
-        tries=tries,
-        retry=known["retry"],
-        keep=known["keep"],
-        drain=known["drain"],
-        recover_at_once=recover == "at-once",
-    )
-    host, port = _address(listen)
-    built: BuildResult | None = None
-    if folder is not None:
-        from qoqi.runtime.cli import package
 
-        _, built = package.built_or_exit(folder, locked=True)
-    home = _home(folder)
+
+def stand(
+    home: Path,
+    address: tuple[str, int],
+    store: str,
+    name: str | None,
+    settings: Settings,
+    first: Beside,
+    beside: Beside | None = None,
+) -> None:
+    """A daemon from its start to its drained stop: `first` before it starts, `beside` with it."""
     daemon_name = name or socket.gethostname() or "daemon"
     if "/" in daemon_name or not daemon_name.isprintable():
         fail(USAGE, f"--name: {daemon_name!r} may not be a daemon's name")
     try:
-        opened = open_store(store or f"sqlite:{home / 'flows.db'}", daemon_name)
+        opened = open_store(store, daemon_name)
     except (StoreHeld, StoreBroken, StoreBusy) as refused:
         fail(REFUSED, str(refused))
     except UnknownStore as unknown:
@@ -95,8 +108,9 @@ def run(
     except OSError as error:
         fail(REFUSED, f"the store cannot be opened: {error}")
     try:
-        listener = _bind(host, port)
-        asyncio.run(_serve(opened, listener, home, built, daemon_name, settings))
+        listener = _bind(*address)
+        collect_rarely()
+        asyncio.run(_serve(opened, listener, home, daemon_name, settings, first, beside))
     finally:
         opened.close()
 
@@ -105,23 +119,26 @@ async def _serve(
     store: SqlStore,
     listener: socket.socket,
     home: Path,
-    built: BuildResult | None,
     name: str,
     settings: Settings,
+    first: Beside,
+    beside: Beside | None,
 ) -> None:
     async with _running(store, name, settings) as daemon:
         api = Api(daemon)
         await _write_token(api, home)
-        if built is not None:
-            await _deploy_new(daemon, built)
+        await first(daemon)
         server = _HttpServer(
             uvicorn.Config(
                 Server(api),
+                http=Connection,
                 log_config=None,
                 lifespan="off",
                 access_log=False,
                 server_header=False,
                 timeout_graceful_shutdown=5,
+                timeout_keep_alive=75,
+                limit_concurrency=CONNECTIONS,
             )
         )
         stopping = _on_signals(server)
@@ -132,8 +149,13 @@ async def _serve(
         (home / "url").write_text(url + "\n", "utf-8")
         print(f"flow daemon {daemon.me} at {url}", flush=True)
         stopped = asyncio.create_task(stopping.wait())
-        await asyncio.wait({stopped, serving}, return_when=asyncio.FIRST_COMPLETED)
-        stopped.cancel()
+        ends: set[asyncio.Task[Any]] = {stopped, serving}
+        if beside is not None:
+            ends.add(asyncio.create_task(beside(daemon)))
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        for task in ends - {serving}:
+            task.cancel()
+        await asyncio.gather(*(ends - {serving}), return_exceptions=True)
         await daemon.stop()
         server.should_exit = True
         await serving
@@ -213,7 +235,7 @@ async def _deploy_new(daemon: Daemon, built: BuildResult) -> None:
 # -- the command line --------------------------------------------------------------------------
 
 
-def _home(folder: Path | None) -> Path:
+def home_of(folder: Path | None) -> Path:
     """`.qoqi` beside `flow.toml`, else in the folder given or the current one."""
     start = (folder or Path.cwd()).resolve()
     if start.is_file():
@@ -232,19 +254,7 @@ def _home(folder: Path | None) -> Path:
     return home
 
 
-def _lengths(given: Mapping[str, str]) -> dict[str, int]:
-    lengths = {}
-    for name, text in given.items():
-        length = parse_duration(text)
-        if length is None or length.ms <= 0:
-            fail(USAGE, f"--{name}: {text} is no length of time (30s, 5m, 2d)")
-        lengths[name] = length.ms
-    if lengths["renew"] * 2 > lengths["lease"]:
-        fail(USAGE, "--renew: at most half of --lease, or leases run out")
-    return lengths
-
-
-def _address(listen: str) -> tuple[str, int]:
+def address_of(listen: str) -> tuple[str, int]:
     host, colon, port = listen.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         fail(USAGE, f"--listen: {listen} is no ADDRESS:PORT")
@@ -256,6 +266,9 @@ def _bind(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.socket(family, socket.SOCK_STREAM)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Its connections inherit this. Without it the body of an answer waits for the client to
+        # acknowledge the head: 40 ms. asyncio sets it only on sockets that name their protocol.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, port))
             listener.listen(1024)

@@ -136,7 +136,7 @@ def _one(
     simulation.rest()
     if crash_at and simulation.deaths != 1:
         raise Broken(f"{point}: nothing died there")
-    outcome = _outcome(store, simulation)
+    outcome = outcome_of(store, simulation)
     check(store, simulation, point)
     if whole is not None and not same(whole, outcome):
         raise Broken(f"{point}: the outcome differs\n  whole: {whole}\n  now:   {outcome}")
@@ -162,7 +162,7 @@ class _Watch:
         self._left.add((step.key, step.attempt))
 
 
-def _outcome(store: Store, simulation: Simulation) -> Outcome:
+def outcome_of(store: Store, simulation: Simulation) -> Outcome:
     rows = store.instances(Filter(limit=10_000))
     undone: dict[str, list[str]] = {}
     for key, step in _first_departures(simulation.left).items():

@@ -31,6 +31,7 @@ from qoqi.runtime.store.protocol import (
 from qoqi.vm import turn
 from qoqi.vm.bytecode.chunk import FOREVER, StepDef
 from qoqi.vm.failure import FlowError
+from qoqi.vm.frames import Machine
 from qoqi.vm.host import (
     LOST,
     RETRY,
@@ -56,8 +57,9 @@ from qoqi.vm.host import (
     Told,
 )
 from qoqi.vm.jsonform import json_text, parse_json, to_json
+from qoqi.vm.migrate import move
 from qoqi.vm.program import Program
-from qoqi.vm.snapshot import freeze, start_state
+from qoqi.vm.snapshot import freeze, start_state, state_at_stage, thaw
 
 MOST_ROUNDS = 100_000
 
@@ -313,6 +315,9 @@ class SimHost:
     def under_way(self, key: str, attempt: int) -> bool:
         return (key, attempt) in self.running
 
+    def ready(self) -> bool:
+        return bool(self.events)
+
     async def event(self, until: int | None) -> Event:
         while True:
             if self.events:
@@ -551,13 +556,50 @@ class Simulation:
         self.settle()
         return outcome
 
+    def start_at(
+        self,
+        flow: str,
+        name: str,
+        version: str,
+        stage: str,
+        values: dict[str, object],
+        channels: tuple[str, ...],
+    ) -> StartOutcome:
+        """An instance at a stage of another version, moved to the newest; NotMoved if it stays."""
+        hash = self.newest[flow]
+        program = self.programs[hash]
+        old = Machine(name, self._birth(), version, stage=stage, pass_number=1)
+        state = move(state_at_stage(old, self.now, values, channels), [(hash, program)], None)
+        slots = zip(program.chunk.flow_slots, thaw(state, program).flow_slots, strict=True)
+        args = tuple(value for slot, value in slots if slot.parameter)
+        request = self._request(name, old.birth, flow, args, state, None)
+        outcome = self.outside.create(request, self.now)
+        self.settle()
+        return outcome
+
     def first_row(
         self, name: str, flow: str, args: tuple[object, ...], parent: str | None
     ) -> StartRequest:
         hash = self.newest[flow]
         program = self.programs[hash]
-        birth = f"{self.chance.getrandbits(40):010x}"[:8]
-        machine = start_state(program, name, birth, hash, args, self.now)
+        birth = self._birth()
+        state = freeze(start_state(program, name, birth, hash, args, self.now), program)
+        return self._request(name, birth, flow, args, state, parent)
+
+    def _birth(self) -> str:
+        return f"{self.chance.getrandbits(32):08x}"
+
+    def _request(
+        self,
+        name: str,
+        birth: str,
+        flow: str,
+        args: tuple[object, ...],
+        state: str,
+        parent: str | None,
+    ) -> StartRequest:
+        hash = self.newest[flow]
+        program = self.programs[hash]
         channels = tuple(
             (number, channel.name, channel.capacity, channel.inside)
             for number, channel in enumerate(program.chunk.channels)
@@ -568,7 +610,7 @@ class Simulation:
             flow,
             hash,
             arguments_text(program, args),
-            freeze(machine, program),
+            state,
             parent,
             channels,
         )

@@ -51,16 +51,18 @@ def of_instance(db: Database, id: str, birth: str) -> tuple[Attempt, ...]:
 
 def put_result(db: Database, put: PutResult, now: int) -> tuple[Attempt | None, str | None]:
     place = {"key": put.key, "attempt": put.attempt}
-    written = db.run(
-        sql.PUT,
-        {
-            **place,
-            "result": put.result,
-            "failure": put.failure,
-            "undo": put.undo,
-            "now": now,
-        },
-    )
+    values = {
+        **place,
+        "result": put.result,
+        "failure": put.failure,
+        "undo": put.undo,
+        "now": now,
+    }
+    if put.given is None:
+        written = db.run(sql.PUT, values)
+    else:
+        values |= {"given": put.given, "given_at": put.given_at}
+        written = db.run(sql.PUT_GIVEN, values)
     found = db.one(sql.ATTEMPT, place)
     if found is None:
         return None, None
@@ -114,7 +116,7 @@ def begun(db: Database, step: str, since: int) -> int:
 
 
 def mark_for_resume(db: Database, id: str, birth: str) -> list[dict[str, object]]:
-    """Makes way for new attempts, whose numbers go on; nothing is deleted. Gives what was marked."""
+    """Makes way for new attempts, whose numbers go on; nothing is deleted. Gives what it marked."""
     marked: list[dict[str, object]] = []
     for found, word in marks(of_instance(db, id, birth)):
         place: dict[str, object] = {"key": found.key, "attempt": found.attempt}

@@ -144,8 +144,10 @@ def next_wake(db: Database, now: int) -> int | None:
 
 def lease(db: Database, id: str, me: str, now: int, until: int) -> Taken | None:
     found = db.one(sql.LOCKED_INSTANCE, {"id": id})
-    before = None if found is None else instance_of(found)
-    if before is None or not _may_be_taken(before, now):
+    if found is None:
+        return None
+    before = instance_of(found)
+    if not _may_be_taken(before, now):
         return None
     allow("lease", before.status, before.phase, Status.RUNNING, before.phase)
     lapsed_of = before.lease_owner

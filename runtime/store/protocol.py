@@ -19,6 +19,7 @@ from qoqi.runtime.model import (
     InstanceRow,
     LedgerRow,
     MessageRow,
+    Standing,
     Status,
     VersionRow,
     WaitView,
@@ -170,8 +171,9 @@ class Store(Protocol):
         """The ids whose lease was renewed; one not named is lost."""
         ...
 
-    def save(self, id: str, me: str, save: Save, starts: Sequence[StartRequest], now: int
-             ) -> tuple[Saved, Woken]:
+    def save(
+        self, id: str, me: str, save: Save, starts: Sequence[StartRequest], now: int
+    ) -> tuple[Saved, Woken]:
         """Raises LeaseLost, or PutLost if a put of it came too late: nothing was written then.
 
         `starts` has a ready row for each of `save.starts`, in the same order.
@@ -188,8 +190,9 @@ class Store(Protocol):
         """First write stands. Gives the attempt as it is now, and who holds the instance."""
         ...
 
-    def give_up(self, key: str, attempt: int, word: str, delay: int, now: int
-                ) -> tuple[bool, Attempt | None]: ...
+    def give_up(
+        self, key: str, attempt: int, word: str, delay: int, now: int
+    ) -> tuple[bool, Attempt | None]: ...
 
     def late(self, key: str, attempt: int, result: str, now: int) -> None:
         """Kept beside the attempt; in the ledger if the attempt is gone (O24)."""
@@ -216,8 +219,9 @@ class Store(Protocol):
 
     # -- from outside -------------------------------------------------------------------------
 
-    def send(self, id: str, channel: str, key: str | None, value: str, birth: str | None, now: int
-             ) -> Sent: ...
+    def send(
+        self, id: str, channel: str, key: str | None, value: str, birth: str | None, now: int
+    ) -> Sent: ...
 
     def cancel(self, id: str, birth: str | None, cancel: Cancel, now: int, actor: str) -> Asked: ...
 
@@ -236,8 +240,9 @@ class Store(Protocol):
         """("ok", JSON), ("ended", "") when the instance ended without, None when not yet."""
         ...
 
-    def post_result(self, key: str, result: str, now: int, actor: str, asked: str = "null"
-                    ) -> Asked:
+    def post_result(
+        self, key: str, result: str, now: int, actor: str, asked: str = "null"
+    ) -> Asked:
         """A person's answer under a key, as its next attempt; only while stopped, none open.
 
         `asked` is the question, if no attempt is under the key (flow.stop).
@@ -251,16 +256,19 @@ class Store(Protocol):
     def channels(self, id: str) -> tuple[tuple[int, str, int, int, bool, bool], ...]:
         """(number, name, capacity, inside, closed, private)."""
         ...
+
     def ended(self, id: str, birth: str) -> EndedInstance | None: ...
     def children(self, id: str) -> tuple[tuple[str, str], ...]:
         """(id, birth) of the instances it started (parent) that have not ended, oldest first."""
         ...
+
     def instances(self, filter: Filter) -> tuple[InstanceRow, ...]: ...
     def life(self, id: str) -> Life | None: ...
     def ledger(self, id: str | None, after: int, limit: int) -> tuple[LedgerRow, ...]: ...
     def last_change(self) -> int:
         """The seq of the newest row of the ledger; 0 if there is none."""
         ...
+
     def counts(self) -> dict[str, int]:
         """Instances by status, for health and metrics."""
         ...
@@ -279,8 +287,12 @@ class Store(Protocol):
     def newest(self, flow: str) -> str | None: ...
     def pin(self, flow: str, version: str, on: bool) -> None: ...
     def pins(self) -> frozenset[tuple[str, str]]: ...
-    def standing(self) -> dict[tuple[str, str, str | None], int]:
-        """How many living instances stand per (flow, version, stage)."""
+    def standing(self) -> tuple[Standing, ...]:
+        """How many living instances stand where, by flow, version, stage, status and phase."""
+        ...
+
+    def sweep_versions(self) -> tuple[tuple[str, str], ...]:
+        """Deletes the oldest versions that nobody needs; gives their (flow, hash)."""
         ...
 
     # -- daemons and upkeep -------------------------------------------------------------------

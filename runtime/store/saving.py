@@ -58,9 +58,7 @@ _LEFT, _STAYED, _NOBODY = Saved(), Saved(may_leave=False), Woken()
 def save(
     db: Database, id: str, me: str, save: Save, starts: Sequence[StartRequest], now: int
 ) -> tuple[Saved, Woken]:
-    if save.again and db.run(
-        sql.SAVE_AGAIN, {"state": save.state, "id": id, "me": me, "now": now}
-    ):
+    if save.again and db.run(sql.SAVE_AGAIN, {"state": save.state, "id": id, "me": me, "now": now}):
         return _write(db, id, me, save, starts, now)
     before = head(db, id)
     if before is None or before.lease_owner != me or (before.lease_until or 0) <= now:

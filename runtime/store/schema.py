@@ -144,9 +144,7 @@ ATTEMPTS = Table(
     ),
     key=("key", "attempt"),
     clustered=True,
-    indexes=(
-        Index("attempts_step", ("step", "until"), where='"result" IS NULL'),
-    ),
+    indexes=(Index("attempts_step", ("step", "until"), where='"result" IS NULL'),),
 )
 
 WAITS = Table(

@@ -110,8 +110,9 @@ WHERE "id" = :id
 
 COUNTS = 'SELECT "status", COUNT(*) FROM "instances" GROUP BY "status"'
 STANDING = f"""
-SELECT "flow", "version", "stage", COUNT(*) FROM "instances"
-WHERE "status" NOT IN {_ENDED} GROUP BY "flow", "version", "stage"
+SELECT "flow", "version", "stage", "status", "phase", COUNT(*) FROM "instances"
+WHERE "status" NOT IN {_ENDED} GROUP BY "flow", "version", "stage", "status", "phase"
+ORDER BY "flow", "version", "stage", "status", "phase"
 """
 LIVING_CHILDREN = f"""
 SELECT "id", "birth" FROM "instances"
@@ -319,6 +320,10 @@ BEGUN = 'SELECT COUNT(*) FROM "begun" WHERE "step" = :step AND "at" > :since'
 FORGET_BEGUN = 'DELETE FROM "begun" WHERE "until" <= :now'
 
 # The process that held them is known to be dead: nothing of it is still on its way here.
+ABANDONED = """
+SELECT "instance", "key", "attempt" FROM "attempts"
+WHERE "result" IS NULL AND ("queue" IS NULL OR :queued = 1)
+"""
 ABANDON_ATTEMPTS = """
 UPDATE "attempts" SET "result" = 'timeout', "until" = :now, "delay" = 0, "ended" = :now
 WHERE "result" IS NULL AND ("queue" IS NULL OR :queued = 1)
@@ -417,6 +422,16 @@ VERSIONS = f'{_VERSION} ORDER BY "seq"'
 VERSIONS_OF = f'{_VERSION} WHERE "flow" = :flow ORDER BY "seq"'
 NEWEST = 'SELECT "hash" FROM "versions" WHERE "flow" = :flow ORDER BY "seq" DESC LIMIT 1'
 NEW_VERSION = _insert("versions", "hash", "flow", "previous", "bytecode", "debug", "deployed_at")
+VERSION_NAMES = 'SELECT "hash", "flow" FROM "versions" ORDER BY "seq"'
+DELETE_VERSION = 'DELETE FROM "versions" WHERE "hash" = :hash'
+HAS_INSTANCES = """
+SELECT 1 FROM "instances" WHERE "flow" = :flow AND "version" = :hash LIMIT 1
+"""
+# By a state of an older version that a resume left, or by an undo that was registered there.
+IS_NAMED = f"""
+SELECT 1 FROM "instances" WHERE "flow" = :flow AND "status" NOT IN {_ENDED}
+  AND ("state" LIKE :named OR "at_stage" LIKE :named OR "stopped_state" LIKE :named) LIMIT 1
+"""
 PIN = _insert("pins", "flow", "version") + " ON CONFLICT DO NOTHING"
 UNPIN = 'DELETE FROM "pins" WHERE "flow" = :flow AND "version" = :version'
 PINS = 'SELECT "flow", "version" FROM "pins"'

@@ -19,8 +19,8 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterable
-from operator import itemgetter
 from contextlib import AbstractContextManager
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -60,6 +60,7 @@ def _translated(error: sqlite3.Error) -> Exception:
     return error
 
 
+_NAME = re.compile(r":([a-z_]\w*)")
 _Bind = Callable[[Arguments], tuple[object, ...]]
 
 
@@ -68,8 +69,8 @@ def _positional(statement: str) -> tuple[str, _Bind]:
 
     Found by name, SQLite would ask for each of them, and Python make a text of each, at every call.
     """
-    names = re.findall(r":(\w+)", statement)
-    text = re.sub(r":\w+", "?", statement)
+    names = _NAME.findall(statement)
+    text = _NAME.sub("?", statement)
     if not names:
         return text, lambda arguments: ()
     if len(names) == 1:
@@ -110,7 +111,10 @@ class SqliteDatabase:
         connection: sqlite3.Connection,
         lock: TextIO | None = None,
         busy_timeout: int = BUSY_TIMEOUT,
+        path: Path | None = None,
     ) -> None:
+        self._path = path
+        self._file = None if path is None else _file_of(path)
         self._connection = connection
         self._execute = connection.execute
         self._lock = lock
@@ -200,6 +204,9 @@ class SqliteDatabase:
 
     def begin(self) -> None:
         if self._depth == 0:
+            if self._path is not None and _file_of(self._path) != self._file:
+                # What is written to a file without a name is gone once the process ends.
+                raise StoreBusy(f"{self._path} was moved or deleted: put it back, or start again")
             self._control("BEGIN IMMEDIATE")
             self.spoiled = False
         elif self._savepoints:
@@ -254,6 +261,15 @@ class SqliteDatabase:
             self._lock = None
 
 
+def _file_of(path: Path) -> tuple[int, int] | None:
+    """Which file has this name now."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 # -- opening -----------------------------------------------------------------------------------
 
 
@@ -275,7 +291,7 @@ def open_file(path: Path, holder: str, busy_timeout: int = BUSY_TIMEOUT) -> Sqli
     except BaseException:
         lock.close()
         raise
-    return SqliteDatabase(connection, lock, busy_timeout)
+    return SqliteDatabase(connection, lock, busy_timeout, path)
 
 
 def _lock(path: Path, holder: str) -> TextIO:
@@ -345,7 +361,7 @@ def _connect(path: Path, existing: bool, busy_timeout: int) -> sqlite3.Connectio
                 "synchronous = FULL",
                 "foreign_keys = OFF",
                 "temp_store = MEMORY",
-                "cache_size = -65536",
+                "cache_size = -16384",
                 "wal_autocheckpoint = 4000",
                 "journal_size_limit = 67108864",
             ):

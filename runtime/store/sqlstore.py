@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qoqi.runtime.model import DaemonRow, InstanceRow, LedgerRow, VersionRow
+from qoqi.runtime.model import DaemonRow, InstanceRow, LedgerRow, Standing, VersionRow
 from qoqi.runtime.store import attempts, instances, messages, saving, upkeep, versions
 from qoqi.runtime.store.dialect import Database
 from qoqi.runtime.store.protocol import (
@@ -178,8 +178,12 @@ class SqlStore:
     def pins(self) -> frozenset[tuple[str, str]]:
         return versions.pins(self.database)
 
-    def standing(self) -> dict[tuple[str, str, str | None], int]:
+    def standing(self) -> tuple[Standing, ...]:
         return versions.standing(self.database)
+
+    def sweep_versions(self) -> tuple[tuple[str, str], ...]:
+        with self.database.transaction():
+            return versions.sweep(self.database)
 
     # -- daemons and upkeep -------------------------------------------------------------------
 

@@ -14,8 +14,11 @@ wait for that lock for milliseconds. What takes long is in the thread: a commit,
 disk; a call that reads or writes without bound (`aside`); waiting for another program's lock. The
 two never use the connection at the same time: the loop hands it over and is given it back.
 
+Where the disk is quick, the way to the thread and back takes longer than the commit itself. So the
+commit of a group of one or two calls stays on the loop for as long as commits have been quick.
+
 - A result is given after the commit of its group, never before. A group that wrote nothing needs no
-  disk, and is answered at once.
+  disk, and is answered at once. Reads that stand before the first write need no transaction.
 - An exception is its caller's alone; what the call had written is undone, the others stand.
 - If the commit fails, or the database ends the transaction from below (a full disk), nothing of
   the group stands, and every call of it raises the error.
@@ -29,13 +32,14 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from qoqi.runtime.model import DaemonRow, InstanceRow, LedgerRow, VersionRow
+from qoqi.runtime.model import DaemonRow, InstanceRow, LedgerRow, Standing, VersionRow
 from qoqi.runtime.store.protocol import (
     Asked,
     Filter,
@@ -58,15 +62,19 @@ T = TypeVar("T")
 # A group is bounded so that the loop goes on after some milliseconds.
 GROUP_LIMIT = 128
 
+# A small group whose commit takes less than this, in seconds, is not worth the way to the thread.
+QUICK, SMALL = 0.0005, 2
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class _Call:
     function: Callable[[], Any]
     future: asyncio.Future[Any]
     aside: bool
+    reads: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Answer:
     future: asyncio.Future[Any]
     value: Any
@@ -86,6 +94,7 @@ class StoreThread:
         self._waiting: deque[_Call] = deque()
         self._going = False
         self._careful = False
+        self._commit_takes = 1.0
         self._closed = False
         self._at_rest: asyncio.Future[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -98,9 +107,17 @@ class StoreThread:
         """Carries out a function on the store, in a group; what it wrote is on disk."""
         return await self._submit(partial(function, *args, **kwargs), False)
 
+    async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same for one that only reads, and so little that the loop may wait for it."""
+        return await self._submit(partial(function, *args, **kwargs), False, True)
+
     async def aside(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same for one that may take long: alone, and in the thread."""
         return await self._submit(partial(function, *args, **kwargs), True)
+
+    async def together(self, function: Callable[[SqlStore], T]) -> T:
+        """Carries out a function that makes several calls of the store, in one transaction."""
+        return await self.call(function, self._store)
 
     async def close(self) -> None:
         """Carries out what waits, ends the thread and closes the store."""
@@ -117,14 +134,16 @@ class StoreThread:
 
     # -- on the loop --------------------------------------------------------------------------
 
-    def _submit(self, function: Callable[[], T], aside: bool) -> asyncio.Future[T]:
+    def _submit(
+        self, function: Callable[[], T], aside: bool, reads: bool = False
+    ) -> asyncio.Future[T]:
         if self._closed:
             raise StoreBusy("the store is closed")
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
             self._thread.start()
         future: asyncio.Future[T] = self._loop.create_future()
-        self._waiting.append(_Call(function, future, aside))
+        self._waiting.append(_Call(function, future, aside, reads))
         if not self._going:
             self._going = True
             self._loop.call_soon(self._next)
@@ -140,8 +159,20 @@ class StoreThread:
                 self._at_rest.set_result(None)
         elif self._waiting[0].aside:
             self._jobs.put(partial(self._alone, self._waiting.popleft()))
+        elif self._waiting[0].reads:
+            self._read_group()
         else:
             self._begin_group()
+
+    def _read_group(self) -> None:
+        """The reads at the head of the queue need no transaction."""
+        waiting = self._waiting
+        answers: list[_Answer] = []
+        while waiting and len(answers) < self._limit and waiting[0].reads:
+            call = waiting.popleft()
+            if not call.future.done():
+                answers.append(_carried_out(call))
+        self._given(answers)
 
     def _begin_group(self) -> None:
         try:
@@ -174,7 +205,10 @@ class StoreThread:
                 self._again(calls)
                 return
         database.savepoints(True)
+        quick = len(answers) <= SMALL and self._commit_takes < QUICK
         if database.open and database.changes == before:
+            self._commit(answers, False)()
+        elif database.open and quick:
             self._commit(answers)()
         else:
             self._jobs.put(partial(self._commit, answers))
@@ -222,13 +256,16 @@ class StoreThread:
         calls = [self._waiting.popleft() for _ in range(min(len(self._waiting), self._limit))]
         self._given([_Answer(call.future, None, error) for call in calls])
 
-    def _commit(self, answers: list[_Answer]) -> Callable[[], None]:
+    def _commit(self, answers: list[_Answer], wrote: bool = True) -> Callable[[], None]:
         lost_by = answers[-1].error if answers and not self._database.open else None
+        begin = time.perf_counter()
         try:
             self._database.commit()
         except Exception as error:
             failure = _nothing_stands(lost_by or error)
             answers = [_Answer(answer.future, None, failure) for answer in answers]
+        if wrote:
+            self._commit_takes += (time.perf_counter() - begin - self._commit_takes) / 4
         return partial(self._given, answers)
 
     def _alone(self, call: _Call) -> Callable[[], None]:
@@ -245,10 +282,10 @@ class StoreThread:
         return await self.call(self._store.create, request, now)
 
     async def due(self, now: int, limit: int) -> list[str]:
-        return await self.call(self._store.due, now, limit)
+        return await self.read(self._store.due, now, limit)
 
     async def next_wake(self, now: int) -> int | None:
-        return await self.call(self._store.next_wake, now)
+        return await self.read(self._store.next_wake, now)
 
     async def lease(self, id: str, me: str, now: int, until: int) -> Taken | None:
         return await self.call(self._store.lease, id, me, now, until)
@@ -264,7 +301,7 @@ class StoreThread:
     # -- attempts -----------------------------------------------------------------------------
 
     async def attempt(self, key: str) -> Attempt | None:
-        return await self.call(self._store.attempt, key)
+        return await self.read(self._store.attempt, key)
 
     async def put_result(self, put: PutResult, now: int) -> tuple[Attempt | None, str | None]:
         return await self.call(self._store.put_result, put, now)
@@ -278,13 +315,13 @@ class StoreThread:
         await self.call(self._store.late, key, attempt, result, now)
 
     async def working(self, key: str, attempt: int) -> bool:
-        return await self.call(self._store.working, key, attempt)
+        return await self.read(self._store.working, key, attempt)
 
     async def under_way(self, step: str, now: int) -> int:
-        return await self.call(self._store.under_way, step, now)
+        return await self.read(self._store.under_way, step, now)
 
     async def begun(self, step: str, since: int) -> int:
-        return await self.call(self._store.begun, step, since)
+        return await self.read(self._store.begun, step, since)
 
     async def abandon(self, now: int) -> tuple[int, int]:
         return await self.aside(self._store.abandon, now)
@@ -311,7 +348,7 @@ class StoreThread:
         return await self.call(self._store.pause, id, now, actor)
 
     async def answer(self, seq: int) -> tuple[str, str] | None:
-        return await self.call(self._store.answer, seq)
+        return await self.read(self._store.answer, seq)
 
     async def post_result(
         self, key: str, result: str, now: int, actor: str, asked: str = "null"
@@ -321,19 +358,19 @@ class StoreThread:
     # -- reading ------------------------------------------------------------------------------
 
     async def instance(self, id: str) -> InstanceRow | None:
-        return await self.call(self._store.instance, id)
+        return await self.read(self._store.instance, id)
 
     async def messages(self, id: str) -> tuple[Message, ...]:
-        return await self.call(self._store.messages, id)
+        return await self.read(self._store.messages, id)
 
     async def channels(self, id: str) -> tuple[tuple[int, str, int, int, bool, bool], ...]:
-        return await self.call(self._store.channels, id)
+        return await self.read(self._store.channels, id)
 
     async def ended(self, id: str, birth: str) -> EndedInstance | None:
-        return await self.call(self._store.ended, id, birth)
+        return await self.read(self._store.ended, id, birth)
 
     async def children(self, id: str) -> tuple[tuple[str, str], ...]:
-        return await self.call(self._store.children, id)
+        return await self.read(self._store.children, id)
 
     async def instances(self, filter: Filter) -> tuple[InstanceRow, ...]:
         return await self.aside(self._store.instances, filter)
@@ -359,19 +396,22 @@ class StoreThread:
         return await self.aside(self._store.versions, flow)
 
     async def version(self, hash: str) -> VersionRow | None:
-        return await self.call(self._store.version, hash)
+        return await self.read(self._store.version, hash)
 
     async def newest(self, flow: str) -> str | None:
-        return await self.call(self._store.newest, flow)
+        return await self.read(self._store.newest, flow)
 
     async def pin(self, flow: str, version: str, on: bool) -> None:
         await self.call(self._store.pin, flow, version, on)
 
     async def pins(self) -> frozenset[tuple[str, str]]:
-        return await self.call(self._store.pins)
+        return await self.read(self._store.pins)
 
-    async def standing(self) -> dict[tuple[str, str, str | None], int]:
+    async def standing(self) -> tuple[Standing, ...]:
         return await self.aside(self._store.standing)
+
+    async def sweep_versions(self) -> tuple[tuple[str, str], ...]:
+        return await self.aside(self._store.sweep_versions)
 
     # -- daemons and upkeep -------------------------------------------------------------------
 
@@ -379,7 +419,7 @@ class StoreThread:
         await self.call(self._store.alive, me, until)
 
     async def daemons(self) -> tuple[DaemonRow, ...]:
-        return await self.call(self._store.daemons)
+        return await self.read(self._store.daemons)
 
     async def sweep(self, now: int, keep: int) -> int:
         """In pieces, so that nobody waits long for the connection."""
@@ -393,7 +433,7 @@ class StoreThread:
         await self.call(self._store.put_token, hash, role, name, now)
 
     async def tokens(self) -> tuple[tuple[str, str, str], ...]:
-        return await self.call(self._store.tokens)
+        return await self.read(self._store.tokens)
 
     async def drop_token(self, name: str) -> bool:
         return await self.call(self._store.drop_token, name)

@@ -10,7 +10,8 @@ from qoqi.runtime.model import DaemonRow
 from qoqi.runtime.store import sql
 from qoqi.runtime.store.attempts import key_range
 from qoqi.runtime.store.dialect import Database
-from qoqi.runtime.store.lifecycle import allow
+from qoqi.runtime.store.lifecycle import allow, ledger_row
+from qoqi.vm.host import TIMEOUT
 
 # One sweep is one transaction, and nobody else writes meanwhile: it is kept short.
 SWEEP_LIMIT = 500
@@ -53,7 +54,17 @@ def _delete(db: Database, id: str, birth: str, status: str) -> None:
 
 
 def abandon(db: Database, now: int, queued: bool) -> tuple[int, int]:
+    abandoned = db.all(sql.ABANDONED, {"queued": int(queued)})
     attempts = db.run(sql.ABANDON_ATTEMPTS, {"now": now, "queued": int(queued)})
+    if abandoned:
+        details: list[tuple[str, dict[str, object]]] = [
+            (instance, {"key": key, "attempt": attempt, "word": TIMEOUT, "delay": 0})
+            for instance, key, attempt in abandoned
+        ]
+        db.many(
+            sql.NEW_LEDGER,
+            [ledger_row(instance, now, "given up", detail, None) for instance, detail in details],
+        )
     return db.run(sql.ABANDON_LEASES, {"now": now}), attempts
 
 

@@ -1,12 +1,13 @@
 """Versions and pins. The newest version of a flow is the one that was deployed last.
 
 A deploy names the version it was built after; if that is not the newest, it is behind, and would
-take instances back. In a store that has no version of the flow, any version is the first.
+take instances back. In a store that has no version of the flow, any version is the first. So the
+versions of a flow are a chain, each after the one before, and a sweep takes from its old end only.
 """
 
 from __future__ import annotations
 
-from qoqi.runtime.model import VersionRow
+from qoqi.runtime.model import Standing, VersionRow
 from qoqi.runtime.store import sql
 from qoqi.runtime.store.dialect import Database
 
@@ -58,7 +59,33 @@ def pins(db: Database) -> frozenset[tuple[str, str]]:
     return frozenset((flow, version) for flow, version in db.all(sql.PINS, {}))
 
 
-def standing(db: Database) -> dict[tuple[str, str, str | None], int]:
-    return {
-        (flow, version, stage): count for flow, version, stage, count in db.all(sql.STANDING, {})
-    }
+def standing(db: Database) -> tuple[Standing, ...]:
+    return tuple(Standing(*row) for row in db.all(sql.STANDING, {}))
+
+
+def sweep(db: Database) -> tuple[tuple[str, str], ...]:
+    """Deletes the oldest versions of each flow, up to the first that somebody needs.
+
+    Needed are the newest, pinned ones, those of instances (ended ones too, while they are kept),
+    those that a state or an undo names, and all that came after one of these: an instance moves
+    through every version in between. Gives (flow, hash) of what went.
+    """
+    deleted: list[tuple[str, str]] = []
+    kept: set[str] = set()
+    for hash, flow in db.all(sql.VERSION_NAMES, {}):
+        if flow in kept or _needed(db, flow, hash):
+            kept.add(flow)
+        else:
+            db.run(sql.DELETE_VERSION, {"hash": hash})
+            deleted.append((flow, hash))
+    return tuple(deleted)
+
+
+def _needed(db: Database, flow: str, hash: str) -> bool:
+    of = {"flow": flow, "hash": hash}
+    return (
+        newest(db, flow) == hash
+        or pinned(db, flow, hash)
+        or db.one(sql.HAS_INSTANCES, of) is not None
+        or db.one(sql.IS_NAMED, {"flow": flow, "named": f'%"{hash}"%'}) is not None
+    )

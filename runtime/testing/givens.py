@@ -62,7 +62,7 @@ class Givens:
         self.program = program
         self.step_names = step_names
         self.said: list[Given] = []
-        self._replies: dict[str, tuple[int, Reply]] = {}
+        self._replies: dict[tuple[str, int], tuple[int, Reply]] = {}
         self._stubbed: dict[tuple[int, frozenset[tuple[str, str]]], Program] = {}
 
     def say(self, args: tuple[object, ...]) -> None:
@@ -112,13 +112,20 @@ class Givens:
 
         A step that leaves again because its daemon died is answered as before, at the same moment.
         """
-        before = self._replies.get(leaving.key)
-        if before is not None and (leaving.key, leaving.attempt - 1) in world.void:
-            due, reply = before
-            return replace(reply, after=max(0, due - leaving.at))
-        reply = self._choose(world, leaving)
-        self._replies[leaving.key] = (leaving.at + reply.after, reply)
+        reply = self._given_before(world, leaving) or self._choose(world, leaving)
+        self._replies[leaving.key, leaving.attempt] = (leaving.at + reply.after, reply)
         return reply
+
+    def _given_before(self, world: Simulation, leaving: Leaving) -> Reply | None:
+        """What an attempt that a crash made void was answered, if this one follows it."""
+        attempt = leaving.attempt - 1
+        while (leaving.key, attempt) in world.void:
+            before = self._replies.get((leaving.key, attempt))
+            if before is not None:
+                due, reply = before
+                return replace(reply, after=max(0, due - leaving.at))
+            attempt -= 1
+        return None
 
     def _choose(self, world: Simulation, leaving: Leaving) -> Reply:
         name = self.qualified(leaving)
@@ -205,6 +212,12 @@ class Givens:
                 resume(task, leaving.attempt)
             case "step.working":
                 resume(task, True)
+            case "undo.step":
+                number, values = args
+                assert isinstance(number, int) and isinstance(values, tuple)
+                resume(task, UndoValue(program.chunk.steps[number].name, values))
+            case "undo.send":
+                resume(task, UndoValue("send", tuple(args)))
             case "time.now":
                 resume(task, Time(world.now))
             case "log.write" | "flow.print":
@@ -221,9 +234,7 @@ class Givens:
         return translate(self._value(given, closure, args), program.types)
 
     def _stubs(self, program: Program) -> Program:
-        targets = frozenset(
-            (given.file, given.target) for given in self.said if given.kind == "fn"
-        )
+        targets = frozenset((given.file, given.target) for given in self.said if given.kind == "fn")
         key = (id(program), targets)
         if key not in self._stubbed:
             self._stubbed[key] = _with_stubs(program, targets) if targets else program
@@ -240,9 +251,7 @@ def _with_stubs(program: Program, targets: frozenset[tuple[str, str]]) -> Progra
     for number, (function, lines) in enumerate(zip(chunk.functions, debug.functions, strict=True)):
         if (lines.file, function.name) not in targets:
             continue
-        operations.append(
-            (f"{STUB}{lines.file}:{function.name}:{len(functions)}", function.params)
-        )
+        operations.append((f"{STUB}{lines.file}:{function.name}:{len(functions)}", function.params))
         loads = tuple((int(Op.LOAD), slot) for slot in range(function.params))
         code = (*loads, (int(Op.OPERATION), len(operations) - 1), (int(Op.RETURN), 0))
         functions[number] = replace(function, code=code, places=(), mutations=(), switches=())

@@ -14,13 +14,14 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from qoqi.runtime.simulation.crashes import CrashingStore
 from qoqi.runtime.simulation.world import Leaving, Reply, Restless, Simulation
 from qoqi.runtime.store.open import memory_store
 from qoqi.runtime.store.protocol import Store
 from qoqi.runtime.testing.givens import Givens, TestFailed
-from qoqi.runtime.testing.tools import Tools
+from qoqi.runtime.testing.tools import Tools, VersionBefore
 from qoqi.vm.effects import Ended, Failed, Operation, OutOfBudget
 from qoqi.vm.failure import FlowError, TraceLine
 from qoqi.vm.frames import Machine, Task
@@ -33,12 +34,16 @@ MAY_HAVE_ACTED = "R0013"  # a cancellation found a step that a crash cut off: le
 
 @dataclass(frozen=True, slots=True)
 class FlowUnderTest:
-    """A flow of the package: its version, its program, and its steps by qualified name."""
+    """A flow of the package: its version, its program, and its steps by qualified name.
+
+    `before` is the deployed version that this one follows, if flow.lock has one.
+    """
 
     name: str
     version: str
     program: Program
     steps: tuple[str, ...]
+    before: VersionBefore | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,7 @@ class _Crashes:
 NO_CRASH = _Crashes(0, False, 0)
 ALONE = 100
 """Up to so many writes, each crash has a run of its own."""
-APART = 12
+APART = 10
 """In a longer test the crashes of one run are at least so many writes apart."""
 
 
@@ -129,8 +134,9 @@ def _play(
     givens = Givens(case.program, {flow.name: flow.steps for flow in flows})
     store = memory_store()
     crashing = CrashingStore(store, crash.at, crash.after, crash.every)
-    world = _world(crashing, store, by_name, givens)
-    tools = Tools(world, case.program, givens)
+    world = _world(cast(Store, crashing), store, by_name, givens)
+    before = {flow.name: flow.before for flow in flows if flow.before is not None}
+    tools = Tools(world, case.program, givens, before)
     printed: list[str] = []
     try:
         failure, line = _run(case, case.givens, tools, printed)
@@ -163,9 +169,7 @@ def _world(
     return world
 
 
-def _run(
-    case: TestCase, function: int, tools: Tools, printed: list[str]
-) -> tuple[str | None, int]:
+def _run(case: TestCase, function: int, tools: Tools, printed: list[str]) -> tuple[str | None, int]:
     """Runs a function of the test's program; gives why it failed, and the line."""
     program = case.program
     task = Task("test", start_task(program, function, ()), 0)

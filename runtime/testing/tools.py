@@ -6,7 +6,8 @@ returns when nothing more can happen at that instant.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from qoqi.runtime import people
 from qoqi.runtime.model import ENDED, InstanceRow, Status
@@ -15,9 +16,11 @@ from qoqi.runtime.simulation.world import Leaving, Simulation
 from qoqi.runtime.testing.givens import Givens, TestFailed
 from qoqi.vm.effects import Operation
 from qoqi.vm.failure import FlowError
+from qoqi.vm.frozen import SnapshotError
 from qoqi.vm.host import CancelTold, Told
 from qoqi.vm.interpreter import call
 from qoqi.vm.jsonform import from_json, json_text, parse_json, to_json
+from qoqi.vm.migrate import NotMoved
 from qoqi.vm.program import Program
 from qoqi.vm.snapshot import thaw
 from qoqi.vm.values import Duration, InstanceValue, TermValue, Time
@@ -25,13 +28,30 @@ from qoqi.vm.values import Duration, InstanceValue, TermValue, Time
 Tool = Callable[["Tools", tuple[object, ...]], object]
 
 
-class Tools:
-    """What a test sees of its world. `lost` are departures that a crash made void."""
+@dataclass(frozen=True, slots=True)
+class VersionBefore:
+    """A deployed version of a flow. `stages` are the names of what is kept at each: its variables,
+    the parameters and the fields."""
 
-    def __init__(self, world: Simulation, program: Program, givens: Givens) -> None:
+    hash: str
+    stages: Mapping[str, frozenset[str]]
+    channels: tuple[str, ...]
+
+
+class Tools:
+    """What a test sees of its world, and does to it. `before` are the versions `at` starts in."""
+
+    def __init__(
+        self,
+        world: Simulation,
+        program: Program,
+        givens: Givens,
+        before: Mapping[str, VersionBefore],
+    ) -> None:
         self.world = world
         self.program = program
         self.givens = givens
+        self.before = before
         self.started = False
 
     def answer(self, asked: Operation) -> object:
@@ -100,7 +120,35 @@ def _find(tools: Tools, args: tuple[object, ...]) -> object:
 
 
 def _at(tools: Tools, args: tuple[object, ...]) -> object:
-    raise TestFailed("`at` starts at a stage of the locked version, and flow.lock has none")
+    """Starts an instance at a stage of the version before this one: it goes over by migration."""
+    flow, name, stage, json = args
+    assert isinstance(flow, str) and isinstance(name, str) and isinstance(stage, str)
+    before = tools.before.get(flow)
+    if before is None:
+        raise TestFailed(
+            f"`at` starts at a stage of the deployed version, and flow.lock has none of {flow}"
+        )
+    kept = before.stages.get(stage)
+    if kept is None:
+        known = ", ".join(before.stages) or "none"
+        raise TestFailed(f"version {before.hash[:12]} has no stage {stage}; it has: {known}")
+    values = to_json(json)
+    if not isinstance(values, dict):
+        raise TestFailed(f"what is kept at a stage is an object, not {json_text(values)}")
+    strange = [one for one in values if one not in kept]
+    if strange:
+        known = ", ".join(sorted(kept))
+        raise TestFailed(f"stage {stage} keeps no {strange[0]}; it keeps: {known}")
+    if not people.fits_name(name):
+        raise TestFailed(f"{name!r} is no name for an instance")
+    try:
+        outcome = tools.world.start_at(flow, name, before.hash, stage, values, before.channels)
+    except (NotMoved, SnapshotError) as stays:
+        raise TestFailed(str(stays)) from None
+    if not outcome.created:
+        raise TestFailed(f"the name {name} is taken")
+    tools.started = True
+    return InstanceValue(flow, name, outcome.row.birth)
 
 
 _HANDLES: dict[str, Tool] = {"test.start": _start, "test.find": _find, "test.at": _at}

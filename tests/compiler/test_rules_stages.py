@@ -49,6 +49,12 @@ def in_run(body: str, members: str = "") -> str:
                 "case after 1h: return } }"
             ),
         ),
+        # A task that lives on where the loop begins would make a stage in it vain (W0104); one
+        # that is cancelled before does not.
+        (
+            "W0101",
+            "let t = task.start(forever)\nt.cancel()\n«while true» { let _ = c.receive() }",
+        ),
         ("W0101", "while true { stage s\n«while true» { if c.receive() == u { break } } }"),
         ("W0104", "let t = task.start(ask, u)\n«stage s»\nlet _ = c.receive()"),
         ("W0104", "task.start(ask, u)\nif u == u { «stage s» }\nlet _ = c.receive()"),
@@ -92,6 +98,19 @@ def test_a_mistake_is_marked(code: str, body: str) -> None:
 def test_what_is_right_is_left_alone(body: str) -> None:
     found, _ = judge(in_run(body))
     assert [each for each in found if each.split()[0] not in ("W0106", "W0103")] == []
+
+
+def test_a_loop_needs_no_stage_that_would_be_vain() -> None:
+    members = "fn forever() { while true { flow.sleep(1h) } }"
+    found, _ = judge(in_run("task.start(forever)\nwhile true { say(c.receive()) }", members))
+    assert found == []
+
+
+def test_a_variable_that_a_stage_does_not_carry_is_told_once() -> None:
+    body = "let n = ask(u)\nlet m = ask(u)\nstage s\nsay(«n»)\nsay(n + m)\nsay(m)"
+    found, expected = judge(in_run(body))
+    assert len(by_code(found, "F0005")) == 2
+    assert by_code(found, "F0005")[0] == expected
 
 
 @pytest.mark.parametrize(

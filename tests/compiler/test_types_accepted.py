@@ -426,6 +426,26 @@ test "one" { assert(calls(prices.ask) == []) }
     assert problems(text, others) == []
 
 
+def test_methods_of_other_modules_are_functions_too() -> None:
+    others = {
+        "things": "pub struct A { n: Int }\npub struct B { n: Int }\n"
+        'fn tell(self: A) -> String { return "a" }\n'
+        'fn tell(self: B) -> String { return "b" }\n'
+        "fn count(self: A) -> Int { return self.n }\n",
+    }
+    text = """
+import things
+import things.{A, B, tell, count}
+
+fn f(list: List<A>, others: List<B>) -> List<String> {
+    let numbers: List<Int> = list.map(count)
+    let said = [tell(list[0]), tell(others[numbers[0]]), things.tell(others[0])]
+    return list.map(tell).concat(others.map(tell)).concat(others.map(things.tell)).concat(said)
+}
+"""
+    assert problems(text, others) == []
+
+
 def test_types_may_be_cyclic_between_modules() -> None:
     others = {"b": "import m\npub struct B { a: m.A? }\nfn g(a: m.A) -> Int { return m.f(a) }\n"}
     assert (

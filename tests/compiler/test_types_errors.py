@@ -7,7 +7,7 @@ import pytest
 from qoqi.compiler.source import SourceFile
 from qoqi.compiler.syntax.parser import parse
 from qoqi.compiler.types.checker import check
-from tests.compiler.types_check import marked, problems
+from tests.compiler.types_check import analyse, marked, problems
 
 WRONG = [
     # names
@@ -217,6 +217,30 @@ fn f(n: Int) -> Int {
 }
 """
     assert problems(text) == ["E0302 `Int` has no field `foo`"]
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        # The `var` that is missing is one; so is the bound, the type, the name that was meant.
+        ("E0216", "fn f() -> Int { let n = 1\n n += 1\n n += 2\n return n }"),
+        ("E0314", "fn f<T>(a: T, b: T) -> Bool { return a < b && a > b }"),
+        ("E0312", "enum A { B, C }\nfn f() { match () {\ncase B: f()\ncase C: f()\n} }"),
+        ("E0306", "enum A { B, C }\nfn f() { let _ = fn(x) => match x {\ncase B: 1\ncase C: 2 } }"),
+        ("E0304", "struct A { rounds: Int }\nfn f() -> A { return A { round: 1 } }"),
+        ("E0302", "struct A { n: Int }\nfn f(x: List<A>) -> Int { return x.findIt(fn(a) => a.n) }"),
+        ("E0307", "fn g(a: Int, b: Int, c: Int) {}\nfn f(c: Int, a: Int) { g(b: 1, c, a) }"),
+    ],
+)
+def test_one_mistake_that_shows_twice_is_told_once(code: str, text: str) -> None:
+    found = [f"{each.code} {each.message}" for each in analyse(text)[1]]
+    assert [each.split()[0] for each in found] == [code], found
+
+
+def test_a_misspelt_import_is_reported_once() -> None:
+    text = "import n.{readall}\nfn f() -> Int { return readAll() }"
+    others = {"n": "fn readAll() -> Int { return 1 }"}
+    assert [each.code for each in analyse(text, others)[1]] == ["E0204"]
 
 
 def test_a_broken_import_is_reported_once() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.daemon.workbench import Bench, caller
 
 from qoqi.runtime import bodies
 from qoqi.runtime.bodies import GRACE, Body
@@ -18,6 +17,7 @@ from qoqi.vm.bytecode.chunk import Chunk
 from qoqi.vm.host import FAILED, LOST, RETRY, StepEnded
 from qoqi.vm.program import load
 from qoqi.vm.values import Duration
+from tests.daemon.workbench import Bench, caller
 
 HTTP = """
     CONST 0

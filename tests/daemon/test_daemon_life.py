@@ -8,14 +8,14 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.vm.assembler import assemble
-from tests.daemon.test_bodies_ends import GET, HTTP
-from tests.daemon.workbench import APPROVAL, Bench, Watched, approval, caller, step
 
 from qoqi.runtime.model import Status
 from qoqi.runtime.store.protocol import Filter, StoreBusy
 from qoqi.vm.bytecode.chunk import Chunk, FlowSlot
 from qoqi.vm.host import Cancel, CancelTold, Save
+from tests.daemon.test_bodies_ends import GET, HTTP
+from tests.daemon.workbench import APPROVAL, Bench, Watched, approval, caller, step
+from tests.vm.assembler import assemble
 
 SECOND, MINUTE = 1_000, 60_000
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.daemon.workbench import Bench
 
 from qoqi.compiler import api
 from qoqi.runtime.daemon import Daemon
 from qoqi.runtime.deploy import versions
 from qoqi.runtime.model import Status
 from qoqi.vm.host import Cancel, CancelTold
+from tests.daemon.workbench import Bench
 
 SOURCE = """\
 import std.env

@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar
 
 import httpx
-from tests.vm.assembler import assemble, option
 
 from qoqi.runtime.bodies import World
 from qoqi.runtime.clock import VirtualClock
@@ -31,9 +30,11 @@ from qoqi.vm.bytecode.chunk import (
     StepDef,
     TypeDef,
     VariantDef,
+    ViewDef,
 )
 from qoqi.vm.bytecode.codec import encode, version_hash
 from qoqi.vm.host import Told
+from tests.vm.assembler import assemble, option
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,6 +78,11 @@ function run 0 1
     LOAD 0
     ADD
     RETURN
+function twice 0 0              # a view
+    LOAD_FLOW 0
+    INT 2
+    MUL
+    RETURN
 """
 
 
@@ -91,6 +97,7 @@ def approval(**changes: Any) -> Chunk:
             channels=(ChannelDef("decisions", "Int", 8, False),),
             stages=(StageDef("asking", 4, (("asked", 0, "Int"),)),),
             steps=(step("ask", 0, "claim"),),
+            views=(ViewDef("twice", "Int", 2),),
         ),
         **changes,
     )
@@ -147,6 +154,13 @@ class Watched(StoreThread):
         self.pending += 1
         try:
             return await super().call(function, *args, **kwargs)
+        finally:
+            self.pending -= 1
+
+    async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self.pending += 1
+        try:
+            return await super().read(function, *args, **kwargs)
         finally:
             self.pending -= 1
 

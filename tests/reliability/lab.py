@@ -140,6 +140,6 @@ def meddled(
     """A world whose daemons reach the store through a `Meddler`; people reach it directly."""
     store = memory_store()
     meddler = Meddler(store)
-    simulation = world(text, answer, meddler, settings=settings)  # type: ignore[arg-type]
+    simulation = world(text, answer, meddler, settings=settings)
     simulation.outside = store
     return simulation, meddler

@@ -121,7 +121,9 @@ def test_a_resume_runs_that_undo_again_and_no_other_step() -> None:
 
 def test_a_person_ends_it_and_no_more_undos_run() -> None:
     simulation = stuck()
-    assert simulation.outside.end("i", "settled by phone", simulation.now, DAY, "ana").outcome == "ok"
+    assert (
+        simulation.outside.end("i", "settled by phone", simulation.now, DAY, "ana").outcome == "ok"
+    )
     simulation.rest()
 
     assert ending(simulation, "i") == ("done", '{"Err":"rain"}')
@@ -452,7 +454,10 @@ def test_a_child_stopped_in_finish_holds_its_parent_until_a_person_ends_it() -> 
     assert (parent.status, parent.phase) == ("waiting", "finish")
     assert ("parent-1", 1) not in undone(simulation)
 
-    assert simulation.outside.end("child-a", "done by hand", simulation.now, DAY, "ana").outcome == "ok"
+    assert (
+        simulation.outside.end("child-a", "done by hand", simulation.now, DAY, "ana").outcome
+        == "ok"
+    )
     simulation.rest()
     assert ending(simulation, "child-a")[0] == "failed"
     assert ending(simulation, "i")[0] == "failed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from qoqi.runtime.model import Settings
@@ -152,10 +154,15 @@ def test_a_settled_step_that_asks_to_be_tried_again_is() -> None:
     assert left(simulation) == [("pay", 1), ("pay", 2)]
 
 
+def _always(reply: Reply, leaving: Leaving) -> Reply:
+    return reply
+
+
 def test_texts_that_are_the_words_of_attempts_are_values() -> None:
     """The words are bare in the store, a text has its quotes: nobody takes one for the other."""
     for word in ("timeout", "retry", "lost", "failed", "spent", "null"):
-        simulation = world(ONE, lambda leaving, word=word: Reply(f'"{word}"'))
+        reply = Reply(f'"{word}"')
+        simulation = world(ONE, partial(_always, reply))
         simulation.start(MAIN, "i", ())
         simulation.rest()
         assert ending(simulation, "i") == ("done", f'"{word}"')

@@ -10,10 +10,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tests.runtime.store_lab import Lab
-
 from qoqi.runtime.store.open import memory_store, open_store
 from qoqi.runtime.store.protocol import Store
+from tests.runtime.store_lab import Lab
 
 
 @pytest.fixture(params=["sqlite", "memory"])

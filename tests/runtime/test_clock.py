@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from qoqi.runtime.clock import Clock, SystemClock, VirtualClock
 
 
@@ -70,3 +72,16 @@ async def test_a_moment_that_is_past_is_not_slept_for() -> None:
     await asyncio.wait_for(clock.sleep_until(100), 1)
     clock.set(40)  # the system's time may be set back
     assert clock.now() == 40
+
+
+async def test_a_clock_that_is_set_back_does_not_make_a_second_an_hour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SystemClock()
+    real = time.time_ns
+    sleeping = asyncio.ensure_future(clock.sleep_until(clock.now() + 50))
+    await asyncio.sleep(0)
+    monkeypatch.setattr(time, "time_ns", lambda: real() - 3_600 * 10**9)
+    await asyncio.wait_for(sleeping, 5)
+    monkeypatch.setattr(time, "time_ns", lambda: real() + 3_600 * 10**9)
+    await asyncio.wait_for(clock.sleep_until(clock.now()), 5)

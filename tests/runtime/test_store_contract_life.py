@@ -5,17 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.runtime.store_lab import (
-    LEASE,
-    ME,
-    OTHER,
-    Lab,
-    after,
-    birth_of,
-    ending_of,
-    key,
-    receive,
-)
 
 from qoqi.runtime.model import Status
 from qoqi.vm.host import (
@@ -28,6 +17,17 @@ from qoqi.vm.host import (
     PutLost,
     PutResult,
     WaitRow,
+)
+from tests.runtime.store_lab import (
+    LEASE,
+    ME,
+    OTHER,
+    Lab,
+    after,
+    birth_of,
+    ending_of,
+    key,
+    receive,
 )
 
 # -- start -------------------------------------------------------------------------------------

@@ -6,6 +6,15 @@ import json
 from typing import Any
 
 import pytest
+
+from qoqi.runtime.store.protocol import SendOutcome
+from qoqi.vm.host import (
+    ChannelRow,
+    LeaseLost,
+    NewInstance,
+    NewMessage,
+    WaitRow,
+)
 from tests.runtime.store_lab import (
     KEEP,
     LEASE,
@@ -17,15 +26,6 @@ from tests.runtime.store_lab import (
     members,
     receive,
     request,
-)
-
-from qoqi.runtime.store.protocol import SendOutcome
-from qoqi.vm.host import (
-    ChannelRow,
-    LeaseLost,
-    NewInstance,
-    NewMessage,
-    WaitRow,
 )
 
 # -- waiting for others ------------------------------------------------------------------------

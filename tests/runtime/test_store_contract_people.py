@@ -5,6 +5,14 @@ from __future__ import annotations
 import json
 
 import pytest
+
+from qoqi.runtime.model import Phase, Status, VersionRow
+from qoqi.vm.host import (
+    Cancel,
+    GivenMark,
+    LeaseLost,
+    PutResult,
+)
 from tests.runtime.store_lab import (
     KEEP,
     LEASE,
@@ -15,14 +23,6 @@ from tests.runtime.store_lab import (
     key,
     members,
     receive,
-)
-
-from qoqi.runtime.model import Phase, Status, VersionRow
-from qoqi.vm.host import (
-    Cancel,
-    GivenMark,
-    LeaseLost,
-    PutResult,
 )
 
 # -- attempts ----------------------------------------------------------------------------------

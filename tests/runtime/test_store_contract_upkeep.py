@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from qoqi.runtime.model import Standing, Status, VersionRow
+from qoqi.runtime.store.protocol import Filter, SendOutcome
 from tests.runtime.store_lab import (
     KEEP,
     ME,
@@ -9,9 +11,6 @@ from tests.runtime.store_lab import (
     ending_of,
     members,
 )
-
-from qoqi.runtime.model import Status, VersionRow
-from qoqi.runtime.store.protocol import Filter, SendOutcome
 
 # -- sweeping ----------------------------------------------------------------------------------
 
@@ -99,7 +98,10 @@ def test_pins_and_where_instances_stand(lab: Lab) -> None:
     lab.running("b")
     lab.save("b", stage="month")
     lab.done("c")
-    assert lab.store.standing() == {("Order", "v1", None): 1, ("Order", "v1", "month"): 1}
+    assert lab.store.standing() == (
+        Standing("Order", "v1", None, "waiting", "run", 1),
+        Standing("Order", "v1", "month", "running", "run", 1),
+    )
     assert lab.store.counts() == {"waiting": 1, "running": 1, "done": 1}
 
 

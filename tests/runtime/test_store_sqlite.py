@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.runtime.store_lab import Lab, request
 
 from qoqi.runtime.store import sqlite
 from qoqi.runtime.store.open import UnknownStore, memory_store, open_store
 from qoqi.runtime.store.protocol import StoreBroken, StoreBusy, StoreHeld
+from tests.runtime.store_lab import Lab, request
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 import pytest_asyncio
-from tests.runtime.store_lab import Lab, request
 
 from qoqi.runtime.store.dialect import Database
 from qoqi.runtime.store.open import memory_store, open_store
@@ -19,6 +18,7 @@ from qoqi.runtime.store.protocol import Filter, StoreBusy
 from qoqi.runtime.store.sqlstore import SqlStore
 from qoqi.runtime.store.thread import StoreThread
 from qoqi.runtime.store.upkeep import SWEEP_LIMIT
+from tests.runtime.store_lab import Lab, request
 
 
 async def at_once(*calls: Coroutine[Any, Any, Any]) -> list[Any]:

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.runtime.store_lab import KEEP, LEASE, ME, OTHER, Lab, after, request
 
 from qoqi.runtime.model import ALLOWED, ENDED, TRANSITIONS, Phase, Status, Transition
 from qoqi.runtime.store.lifecycle import NotAllowed, allow
 from qoqi.runtime.store.open import memory_store
 from qoqi.vm.host import NewInstance
+from tests.runtime.store_lab import KEEP, LEASE, ME, OTHER, Lab, after, request
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.runtime.store_lab import KEEP, LEASE, ME, OTHER, Lab, after, request
 
 from qoqi.runtime.model import ENDED, Phase, Status
 from qoqi.runtime.store.open import memory_store
 from qoqi.runtime.store.protocol import Filter, SendOutcome
 from qoqi.vm.host import NewInstance, NewMessage, WaitRow
+from tests.runtime.store_lab import KEEP, LEASE, ME, OTHER, Lab, after, request
 
 DUE_BY_DEFINITION = """
 SELECT i.id FROM instances i

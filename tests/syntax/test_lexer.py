@@ -77,6 +77,8 @@ def test_samples_are_lexed_without_loss_or_error(path: Path, newline: str) -> No
         ("{ a\n}\nb", "{ NAME } NL NAME"),
         ("x: List<Int>\ny", "NAME : TYPE < TYPE > NL NAME"),
         ("a >\nb", "NAME > NAME"),
+        ("A.B < A.C && a >= b", "TYPE . TYPE < TYPE . TYPE && NAME COMPARE NAME"),
+        ("a.B<Int>\nb", "NAME . TYPE < TYPE > NL NAME"),
         ("return\nbreak\n", "return NL break"),
         ("a\nelse", "NAME else"),
         ("case a:\nb\ncase c:", "case NAME : NAME case NAME :"),

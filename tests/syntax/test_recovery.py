@@ -49,6 +49,15 @@ def body(line: str) -> str:
 # A mistake, its code, its message, and whether the offered fix repairs it.
 MISTAKES: list[tuple[str, str, str, bool]] = [
     (body("let x = f(1"), "E0111", "missing `)` after `1`", True),
+    (body("if p == P { x: 1 } { g() }"), "E0110", "in the header of `if` a `{`", True),
+    (body("if p == m.P { x } { g() } else { h() }"), "E0110", "in the header of `if`", True),
+    (body("if p == P { x } || q == (P { y }) { g() }"), "E0110", "in the header of `if`", True),
+    (body("match P { x: 1 } {\n        case _: g()\n    }"), "E0110", "header of `match`", True),
+    (body("for P { x } in list { g(x) }"), "E0110", "in the header of `for`", True),
+    (body("if let Some(x) = a && let Some(y) = b { g() }"), "E0110", "one `let`", False),
+    (body("let q = Queue<Int, Text> {}"), "E0110", "found `,`", False),
+    ("step s(n: Int)\n    within 3s\n{\n    g()\n}\n", "E0112", "`{` stands on the line", True),
+    ("flow F() {\n    step s()\n    {\n        g()\n    }\n}\n", "E0112", "`{` stands", True),
     (body("let x = [1, 2"), "E0111", "missing `]` after `2`", True),
     (body("g(1, h(2)\n    let y = 2"), "E0111", "missing `)` after `)`", True),
     (body("g(1\n    h(2)\n    i(3)"), "E0111", "missing `)` after `1`", True),

@@ -60,3 +60,20 @@ def test_a_step_that_waits_for_a_slot_is_cancelled_like_any_other(at: int) -> No
     world.rest()
     assert world.row("one").status == "failed"
     assert [step.step for step in world.left] == ["charge"]
+
+
+def test_a_slot_given_free_in_an_instance_is_taken_at_once() -> None:
+    world = world_with(((1, 0),), after=10_000)
+    begun = world.now
+    world.start(FLOW, "one", ())
+    world.rest()
+    times = [step.at - begun for step in world.left if step.step == "charge"]
+    assert times == [0, 10_000, 20_000]
+
+
+def test_an_answer_that_is_not_written_yet_holds_no_slot() -> None:
+    world = world_with(((1, 0),), after=0)
+    begun = world.now
+    world.start(FLOW, "one", ())
+    world.rest()
+    assert {step.at - begun for step in world.left if step.step == "charge"} == {0}

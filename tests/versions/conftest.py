@@ -1,10 +1,10 @@
-"""Makes `lineage`, which builds versions of one flow, importable beside its tests."""
+"""Makes `tests.versions.lineage` importable from whatever folder pytest was started."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-HERE = str(Path(__file__).parent)
-if HERE not in sys.path:
-    sys.path.insert(0, HERE)
+ROOT = str(Path(__file__).parents[2])
+if ROOT not in sys.path:
+    sys.path.insert(0, ROOT)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from lineage import FLOW, build, deploy, left, state, world
 
-from qoqi.vm.jsonform import parse_json
+from tests.versions.lineage import FLOW, build, deploy, left, parse, state, world
 
 TRIAL = """
 step charge(day: Int) -> String undo refund(it) { return "" }
@@ -123,12 +122,6 @@ def test_a_new_field_begins_with_its_value_over_what_was_carried(tmp_path: Path)
     assert fields == {"user": "ana", "total": 5, "last": "ana at 5"}
 
 
-def parse(text: str | None) -> dict[str, object]:
-    raw = parse_json(text or "")
-    assert isinstance(raw, dict)
-    return raw
-
-
 def test_through_two_versions_to_another_stage(tmp_path: Path) -> None:
     first, second, third = build(tmp_path, TRIAL, WEEKS, PAYING)
     made = world(first)
@@ -170,6 +163,7 @@ def test_channels_and_undos_go_along(tmp_path: Path) -> None:
     assert (row.version, row.stage) == (third.hash, "paying")
     assert "refund" not in {step.name for step in third.program.chunk.steps}
     undos = parse(row.state)["undo"]
+    assert isinstance(undos, list)
     assert [(one["target"], one["version"]) for one in undos] == [("refund", first.hash)]
 
     made.cancel("p", "enough")
@@ -310,3 +304,22 @@ def test_a_left_over_migration_is_not_run_again(tmp_path: Path, daemons: int) ->
     row = made.row("p")
     assert row.version == third.hash
     assert parse(row.at_stage)["vars"] == {"weeks": "4w"}
+
+
+def test_a_version_that_cannot_be_loaded_here_moves_nobody(tmp_path: Path) -> None:
+    """Another daemon may have the code for it: the instance stays, and is not stopped."""
+    first, second = build(tmp_path, TRIAL, WEEKS)
+    made = world(first)
+    made.start(FLOW, "p", ("ana",))
+    deploy(made, second)
+    del made.programs[second.hash]
+    made.send("p", "go", 5)
+    made.rest()
+    row = made.row("p")
+    assert (row.status, row.version, row.pass_number) == ("waiting", first.hash, 2)
+    notes = [line for line in made.store.ledger("p", 0, 99) if line.kind == "not_moved"]
+    assert len(notes) == 1
+    made.programs[second.hash] = second.program
+    made.send("p", "go", 5)
+    made.rest()
+    assert made.row("p").version == second.hash

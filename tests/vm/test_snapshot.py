@@ -554,3 +554,38 @@ def test_the_state_an_instance_starts_in() -> None:
     check(machine, loaded)
     with pytest.raises(SnapshotError, match="takes 1 arguments, was given 0"):
         start_state(loaded, "i", "b", "hash", [], 0)
+
+
+def test_of_several_tasks_only_those_that_moved_are_frozen_again() -> None:
+    """The text is that of a machine that was never frozen before, whatever happened in between."""
+    loaded = program("function run 0 2\n    INT 1\n    STORE 0\n    LOAD 0\n    RETURN\n")
+
+    def stopped(name: str, attempt: int) -> Task:
+        key = f"a/b/0:{name}:charge#1"
+        return Task(name, [Frame(0, 2, [7, UNSET])], 5, AtStep(0, key, (1,), attempt, "[1]"))
+
+    machine = Machine("a", "b", "v")
+    machine.tasks = {name: stopped(name, 1) for name in ("0", "0/f#1", "0/f#2")}
+    first = freeze(machine, loaded)
+    texts = [task.text for task in machine.tasks.values()]
+
+    def fresh() -> str:
+        for task in machine.tasks.values():
+            task.text = None
+        return freeze(machine, loaded)
+
+    assert freeze(machine, loaded) == first
+    assert [task.text for task in machine.tasks.values()] == texts
+    run, one, two = machine.tasks.values()
+    assert isinstance(one.at, AtStep)
+    one.at.attempt = 2  # a retry is noted in place
+    two.at, two.frames[0].slots[0] = None, 8  # given its answer, and running
+    moved = freeze(machine, loaded)
+    assert '"attempt":2' in moved and moved.count('"slots":[8,') == 1
+    assert moved == fresh()
+    two.ended, two.value = True, 9
+    two.frames.clear()
+    ended = freeze(machine, loaded)
+    assert '"ended":true,"value":9' in ended and ended == fresh()
+    run.at = AtStep(0, "a/b/0:0:charge#2", (1,), 1, "[1]")
+    assert "charge#2" in freeze(machine, loaded)

@@ -1,0 +1,57 @@
+"""Connections of the API: who is slow, or sends a head without end, is let go.
+
+uvicorn waits for the head of a request for as long as it takes, and keeps all of it. Here a head
+has `HEAD_TIME` to come whole and at most `HEAD_LIMIT` bytes; a connection that is opened and says
+nothing is under the same clock. The body's time and size are the server's business (`server._read`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_TIME = 10.0
+HEAD_LIMIT = 64 << 10
+
+
+class Connection(HttpToolsProtocol):
+    """uvicorn's connection, with a clock and a measure on what comes before a body."""
+
+    _clock: asyncio.TimerHandle | None = None
+    _head = 0
+    _headed = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wind()
+
+    def data_received(self, data: bytes) -> None:
+        cycle: Any = self.cycle  # None until the first request, whatever its annotation says
+        if self._headed and (cycle is None or cycle.response_complete):
+            self._headed = False
+            self._wind()
+        super().data_received(data)
+        if not self._headed:
+            self._head += len(data)
+            if self._head > HEAD_LIMIT:
+                self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        self._headed, self._head = True, 0
+        self._stop()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
+
+    def _wind(self) -> None:
+        self._stop()
+        self._clock = asyncio.get_running_loop().call_later(HEAD_TIME, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
