@@ -96,7 +96,9 @@ NO_CRASH = _Crashes(0, False, 0)
 ALONE = 100
 """Up to so many writes, each crash has a run of its own."""
 APART = 10
-"""In a longer test the crashes of one run are at least so many writes apart."""
+"""In a longer test the crashes of one run are at least so many writes apart,"""
+TOGETHER = 5_000
+"""and so many more that all its runs together make about so many writes."""
 
 
 def run_test(
@@ -120,7 +122,7 @@ def run_test(
 def _points(writes: int) -> Iterator[_Crashes]:
     """Every write once before and once after. The number of runs grows with the test only so far:
     else the time of a long test would grow with its square."""
-    apart = writes if writes <= ALONE else max(APART, ALONE * ALONE // writes)
+    apart = writes if writes <= ALONE else max(APART, TOGETHER // writes)
     for at in range(1, apart + 1):
         for after in (False, True):
             yield _Crashes(at, after, 0 if apart == writes else apart)
