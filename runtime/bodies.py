@@ -36,11 +36,13 @@ from qoqi.vm.effects import Ended, Failed, Operation, OutOfBudget
 from qoqi.vm.failure import Failure, FlowError
 from qoqi.vm.frames import Machine, Task
 from qoqi.vm.host import FAILED, LOST, RETRY, StepEnded
+from qoqi.vm.instance import failure_json
 from qoqi.vm.interpreter import MachineError, advance, resume, start_task, trace
 from qoqi.vm.jsonform import json_text, to_json, value_text
 from qoqi.vm.program import Program
 from qoqi.vm.sizes import too_large
-from qoqi.vm.values import Duration, RangeValue, Struct, Time, UndoValue, Variant
+from qoqi.vm.steps import retry_delay
+from qoqi.vm.values import RangeValue, Struct, Time, UndoValue, Variant
 
 if TYPE_CHECKING:
     import httpx
@@ -161,7 +163,7 @@ def run_slice(body: Body, world: World) -> StepEnded | Operation | None:
             case OutOfBudget():
                 return None
             case Operation(name="step.retry", args=args):
-                return _end(body, RETRY, delay=_delay(args))
+                return _end(body, RETRY, delay=retry_delay(args))
             case Operation():
                 answer = _at_once(body, world, effect)
                 if answer is None:
@@ -274,23 +276,7 @@ def _ended(body: Body, world: World, value: object) -> StepEnded:
 
 
 def _failed(body: Body, failure: Failure) -> StepEnded:
-    return _end(body, FAILED, failure=failure_text(failure))
-
-
-def failure_text(failure: Failure) -> str:
-    """A failure as `attempts.failure` and `instances.stopped_by` keep it: JSON with the calls."""
-    calls = [[call.function, call.file, call.line] for call in failure.trace]
-    return json_text({"code": failure.code, "message": failure.message, "trace": calls})
-
-
-def _delay(args: tuple[object, ...]) -> int | None:
-    match args:
-        case (Variant(payload=(Duration(ms),)),):
-            return max(0, ms)
-        case (Duration(ms),):
-            return max(0, ms)
-        case _:
-            return None
+    return _end(body, FAILED, failure=failure_json(failure))
 
 
 def _drawn(body: Body, world: World, span: RangeValue) -> object:

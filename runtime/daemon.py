@@ -33,7 +33,7 @@ from qoqi.runtime.clock import Clock
 from qoqi.runtime.host import BUSY_FIRST, BUSY_MOST, StoreHost, broken_body, draw_birth
 from qoqi.runtime.lease import renewals
 from qoqi.runtime.model import InstanceRow, Settings, VersionRow
-from qoqi.runtime.programs import Programs, arguments_text, positional
+from qoqi.runtime.programs import Programs, first_request, positional, turn_limits
 from qoqi.runtime.store.protocol import StartRequest, StoreBroken, StoreBusy, Taken, Woken
 from qoqi.runtime.store.thread import StoreThread
 from qoqi.vm import turn
@@ -47,15 +47,14 @@ from qoqi.vm.host import (
     Event,
     LeaseLost,
     LedgerLine,
-    Limits,
     NotDeployed,
     PutResult,
     Save,
     StepEnded,
-    TakenUp,
     Told,
     WaitRow,
 )
+from qoqi.vm.instance import failure_json
 from qoqi.vm.jsonform import parse_json
 from qoqi.vm.program import Program
 from qoqi.vm.snapshot import freeze, start_state
@@ -289,7 +288,8 @@ class Daemon:
                 return
             row = taken.row
             await self.programs.prepare(row.version, row.state, row.stopped_state)
-            await turn.run(self._taken_up(taken), host, self.programs.code, self.limits())
+            taken_up = taken.for_turn(self.settings.keep)
+            await turn.run(taken_up, host, self.programs.code, turn_limits(self.settings))
             self._crashes.pop(id, None)
         except LeaseLost as why:
             _log.info("%s: dropped, its lease is lost %s", id, why)
@@ -316,30 +316,6 @@ class Daemon:
         if id in self._passed:
             self._passed.discard(id)
             self.wake()
-
-    def _taken_up(self, taken: Taken) -> TakenUp:
-        row = taken.row
-        return TakenUp(
-            row.id,
-            row.birth,
-            row.flow,
-            row.version,
-            row.phase,
-            row.state,
-            row.result,
-            taken.cancel,
-            taken.attempts,
-            taken.messages,
-            self.settings.keep,
-            row.stopped_state,
-            row.stopped_by is not None,
-        )
-
-    def limits(self) -> Limits:
-        s = self.settings
-        return Limits(
-            s.tries, s.retry, s.far, s.wave, s.slice, s.state_note, s.state_limit, s.value_limit
-        )
 
     # -- what goes wrong -----------------------------------------------------------------------
 
@@ -377,7 +353,7 @@ class Daemon:
                 version=row.version,
                 release=True,
                 result=row.result,
-                stopped_by=bodies.failure_text(why),
+                stopped_by=failure_json(why),
                 error_code=why.code,
                 refuses=row.refuses,
                 ledger=(LedgerLine("stopped", {"code": why.code, "message": why.message}),),
@@ -506,20 +482,7 @@ class Daemon:
     ) -> StartRequest:
         birth = draw_birth()
         machine = start_state(program, id, birth, hash, values, self.clock.now())
-        channels = tuple(
-            (number, channel.name, channel.capacity, channel.inside)
-            for number, channel in enumerate(program.chunk.channels)
-        )
-        return StartRequest(
-            id=id,
-            birth=birth,
-            flow=program.chunk.flow,
-            version=hash,
-            args=arguments_text(program, values),
-            state=freeze(machine, program),
-            parent=parent,
-            channels=channels,
-        )
+        return first_request(program, hash, id, birth, values, freeze(machine, program), parent)
 
     async def deploy(self, version: VersionRow) -> str:
         """Stores a version that was checked (`programs.open_version`): new, known or behind."""

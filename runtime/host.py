@@ -51,6 +51,7 @@ from qoqi.vm.host import (
     TimeOver,
     Told,
 )
+from qoqi.vm.instance import failure_json
 
 if TYPE_CHECKING:
     from qoqi.runtime.daemon import Daemon
@@ -375,4 +376,4 @@ def broken_body(key: str, attempt: int, error: Exception) -> StepEnded:
     """How a body ends that the machine could not run: a mistake, for a person to see."""
     _log.error("%s: its body could not be run", key, exc_info=error)
     failure = Failure("R0001", f"the machine could not run it: {type(error).__name__}")
-    return StepEnded(key, attempt, FAILED, failure=bodies.failure_text(failure))
+    return StepEnded(key, attempt, FAILED, failure=failure_json(failure))

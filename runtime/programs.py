@@ -15,10 +15,12 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from qoqi.runtime.model import VersionRow
+from qoqi.runtime.model import Settings, VersionRow
+from qoqi.runtime.store.protocol import StartRequest
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, FlowSlot
 from qoqi.vm.bytecode.codec import ChunkError, decode, decode_debug
 from qoqi.vm.failure import FlowError
+from qoqi.vm.host import Limits
 from qoqi.vm.interpreter import decode as decode_value
 from qoqi.vm.jsonform import json_text, to_json
 from qoqi.vm.program import Program, load
@@ -180,6 +182,46 @@ def arguments_text(program: Program, values: tuple[object, ...]) -> str:
     slots = parameters(program)
     named = zip(slots, values, strict=True)
     return json_text({slot.name: to_json(value) for slot, value in named})
+
+
+def turn_limits(settings: Settings) -> Limits:
+    """What a turn needs of a daemon's settings."""
+    return Limits(
+        settings.tries,
+        settings.retry,
+        settings.far,
+        settings.wave,
+        settings.slice,
+        settings.state_note,
+        settings.state_limit,
+        settings.value_limit,
+    )
+
+
+def first_request(
+    program: Program,
+    hash: str,
+    id: str,
+    birth: str,
+    values: tuple[object, ...],
+    state: str,
+    parent: str | None,
+) -> StartRequest:
+    """The first row of an instance of this version, with its channels."""
+    channels = tuple(
+        (number, channel.name, channel.capacity, channel.inside)
+        for number, channel in enumerate(program.chunk.channels)
+    )
+    return StartRequest(
+        id=id,
+        birth=birth,
+        flow=program.chunk.flow,
+        version=hash,
+        args=arguments_text(program, values),
+        state=state,
+        parent=parent,
+        channels=channels,
+    )
 
 
 def read_value(program: Program, raw: object, term: object, name: str) -> object:

@@ -581,7 +581,7 @@ def _is_data(value: object) -> bool:
 
 
 def failure_json(failure: Failure) -> str:
-    """What the row's `stopped_by` keeps."""
+    """A failure as `attempts.failure` and `instances.stopped_by` keep it: JSON with the calls."""
     return json_text(
         {
             "code": failure.code,

@@ -382,7 +382,8 @@ class _Compiler:
         if high == -1:
             fork = self.emit(None)
             self.write(part)
-            self.emit(Fork(fork, fork))
+            # Around again; a round that took nothing has been there already, and ends the loop.
+            self.emit(Fork(fork, len(self.program) + 1))
             self.fork(fork, lazy)
             return
         forks: list[int] = []

@@ -26,6 +26,7 @@ Instructions spent since the last wait (R0007) are not kept: a thawed task count
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -85,6 +86,26 @@ def start_state(
 
 
 # --- freeze -----------------------------------------------------------------------------------
+
+
+_HEAD: Final = re.compile(r'\{"format":"[^"\\]+","version":"([^"\\]+)"')
+
+
+def version_of(text: str) -> str:
+    """The version a frozen state says it is of, whose bytecode thaws it.
+
+    What `freeze` wrote begins with it, so the rest is not read twice; any other text is read whole.
+    """
+    head = _HEAD.match(text)
+    if head is not None:
+        return head[1]
+    try:
+        raw = parse_json(text)
+    except FlowError as damage:
+        raise SnapshotError(f"the frozen state cannot be read: {damage.message}") from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("version"), str):
+        raise SnapshotError("the frozen state names no version")
+    return str(raw["version"])
 
 
 def freeze(machine: Machine, program: Program) -> str:

@@ -28,7 +28,7 @@ from qoqi.vm.instance import Instance, Noted, OpenAttempt, Stopped
 from qoqi.vm.interpreter import call, resume
 from qoqi.vm.jsonform import from_json, json_text, parse_json, to_json
 from qoqi.vm.keys import is_undo, task_of
-from qoqi.vm.values import Variant
+from qoqi.vm.values import Duration, Variant
 
 
 def ask(instance: Instance, task: Task, effect: StepCall) -> None:
@@ -303,6 +303,17 @@ async def look_again(instance: Instance) -> list[OpenAttempt]:
             del instance.open[opened.key]
             settled.append(opened)
     return settled
+
+
+def retry_delay(args: tuple[object, ...]) -> int | None:
+    """The delay that a body's `flow.retry(after: d)` asks for, in ms; None for the step's own."""
+    match args:
+        case (Variant(payload=(Duration(ms),)),):
+            return max(0, ms)
+        case (Duration(ms),):
+            return max(0, ms)
+        case _:
+            return None
 
 
 def backoff(instance: Instance, step: StepDef, attempt: int) -> int:

@@ -51,7 +51,7 @@ from qoqi.vm.jsonform import parse_json
 from qoqi.vm.keys import RUN
 from qoqi.vm.migrate import NotMoved, move
 from qoqi.vm.program import Program
-from qoqi.vm.snapshot import frozen_stage, thaw
+from qoqi.vm.snapshot import frozen_stage, thaw, version_of
 from qoqi.vm.values import UNSET
 
 
@@ -105,14 +105,6 @@ async def take(
         at_stop = thaw(taken.stopped_state, code(version_of(taken.stopped_state)))
         machine.undos_at_stop = [*at_stop.undos_at_stop, *at_stop.undos]
     return instance
-
-
-def version_of(state: str) -> str:
-    """The version a frozen state says it is of, whose bytecode thaws it."""
-    raw = parse_json(state)
-    if not isinstance(raw, dict) or not isinstance(raw.get("version"), str):
-        raise SnapshotError("the frozen state names no version")
-    return str(raw["version"])
 
 
 async def live(instance: Instance) -> None:
@@ -174,21 +166,22 @@ async def _take_up(instance: Instance) -> None:
         instance.join_group(task)
         if task.ended:
             continue
-        if isinstance(task.at, AtStep):
-            _guarded(instance, task, steps.consider)
-        elif isinstance(task.at, AtOperation):
-            _guarded(instance, task, operations.consider)
-        elif task.at is None:
+        if task.at is None:
             instance.runnable.append(task)
+        else:
+            _consider(instance, task)
     if not instance.replaying:
         steps.open_left(instance)
     await events.pass_time(instance)
 
 
-def _guarded(instance: Instance, task: Task, consider: Callable[[Instance, Task], None]) -> None:
-    """A FlowError on behalf of a task is the task's failure, not the daemon's."""
+def _consider(instance: Instance, task: Task) -> None:
+    """Asks again for what a task stopped at. A FlowError is the task's failure, not the daemon's."""
     try:
-        consider(instance, task)
+        if isinstance(task.at, AtStep):
+            steps.consider(instance, task)
+        elif isinstance(task.at, AtOperation):
+            operations.consider(instance, task)
     except FlowError as mistake:
         operations.fail(instance, task, Failure(mistake.code, mistake.message))
 
@@ -282,10 +275,7 @@ def _release_held(instance: Instance) -> None:
         if task.ended or instance.held_back(getattr(task.at, "key", "")):
             continue
         instance.held.discard(name)
-        if isinstance(task.at, AtStep):
-            _guarded(instance, task, steps.consider)
-        elif isinstance(task.at, AtOperation):
-            _guarded(instance, task, operations.consider)
+        _consider(instance, task)
 
 
 async def _rest(instance: Instance) -> None:

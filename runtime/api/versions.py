@@ -15,7 +15,7 @@ from qoqi.runtime.api import wire_versions as wire
 from qoqi.runtime.api.calls import Answer, Api, Call, body_of, decode_bytes, refusal
 from qoqi.runtime.api.wire import ApiError, ResumeBody
 from qoqi.runtime.model import ENDED, InstanceRow, Phase, Standing, Status, VersionRow
-from qoqi.runtime.programs import NoVersion, open_version, read_value
+from qoqi.runtime.programs import NoVersion, open_version, read_value, turn_limits
 from qoqi.runtime.replay import Candidate, Plan, Reader
 from qoqi.runtime.store.attempts import places
 from qoqi.runtime.store.protocol import Filter, Life
@@ -162,7 +162,7 @@ def reader_of(api: Api, candidate: Candidate | None = None) -> Reader:
         daemon.store,
         daemon.programs,
         daemon.clock.now(),
-        daemon.limits(),
+        turn_limits(daemon.settings),
         daemon.settings.keep,
         candidate,
     )

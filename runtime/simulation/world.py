@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from qoqi.runtime.model import InstanceRow, Settings
-from qoqi.runtime.programs import arguments_text, positional
+from qoqi.runtime.programs import first_request, positional, turn_limits
 from qoqi.runtime.store.protocol import (
     Filter,
     StartOutcome,
@@ -44,7 +44,6 @@ from qoqi.vm.host import (
     Event,
     LeaseLost,
     LeavingStep,
-    Limits,
     Message,
     NewInstance,
     NotDeployed,
@@ -52,7 +51,6 @@ from qoqi.vm.host import (
     Save,
     Saved,
     StepEnded,
-    TakenUp,
     TimeOver,
     Told,
 )
@@ -195,7 +193,12 @@ class SimDaemon:
                 continue
             took = True
             host = SimHost(self, taken)
-            coroutine = turn.run(world.taken_up(taken), host, world.program, world.limits)
+            coroutine = turn.run(
+                taken.for_turn(world.settings.keep),
+                host,
+                world.program,
+                turn_limits(world.settings),
+            )
             held = self.held[id] = Held(host, coroutine)
             self._resume(id, held)
         return took
@@ -265,6 +268,8 @@ class SimHost:
     async def still(self, save: Save) -> Saved:
         world = self.world
         starts = [world.start_row(new) for new in save.starts]
+        for row in save.attempts:
+            world.asked_for[row.key] = (row.attempt, save.version, row.step)
         saved, woken = world.store.save(self.id, self.daemon.me, save, starts, world.now)
         self.version = save.version
         world.tell_all(woken, self.id, save.enter_finish is not None)
@@ -401,6 +406,7 @@ class Simulation:
         self.chance = random.Random(seed)
         self.order = 0
         self.left: list[Leaving] = []
+        self.asked_for: dict[str, tuple[int, str, str]] = {}  # attempt, version, step by key
         self.void: set[tuple[str, int]] = set()  # attempts (key, number) that a crash gave up
         self.crash_shows = False  # whether one was of a step whose end a crash may change
         self.on_leave: Callable[[], None] = lambda: None
@@ -434,24 +440,15 @@ class Simulation:
         A crash shows where attempts count: a Settled step's answer is Unknown then, one of so many
         tries is used up, a delay that doubles is longer.
         """
-        for row in self.rows():
-            life = self.outside.life(row.id)
-            assert life is not None
-            under_way = [one for one in life.attempts if one.result is None and one.step]
-            if not under_way:
+        for key, (number, version, name) in self.asked_for.items():
+            row = self.outside.attempt(key)
+            if row is None or row.attempt != number or row.result is not None:
                 continue
-            steps = {step.name: step for step in self.program(row.version).chunk.steps}
-            for attempt in under_way:
-                self.void.add((attempt.key, attempt.attempt))
-                step = steps.get(attempt.step)
-                self.crash_shows = self.crash_shows or step is None or _counts(step)
-
-    @property
-    def limits(self) -> Limits:
-        s = self.settings
-        return Limits(
-            s.tries, s.retry, s.far, s.wave, s.slice, s.state_note, s.state_limit, s.value_limit
-        )
+            self.void.add((key, number))
+            steps = self.program(version).chunk.steps
+            step = next((step for step in steps if step.name == name), None)
+            self.crash_shows = self.crash_shows or step is None or _counts(step)
+        self.asked_for.clear()
 
     def program(self, hash: str) -> Program:
         return self.programs[hash]
@@ -472,24 +469,6 @@ class Simulation:
             path.append(hash)
             hash = self.previous.get(hash)
         return tuple(reversed(path))
-
-    def taken_up(self, taken: Taken) -> TakenUp:
-        row = taken.row
-        return TakenUp(
-            row.id,
-            row.birth,
-            row.flow,
-            row.version,
-            row.phase,
-            row.state,
-            row.result,
-            taken.cancel,
-            taken.attempts,
-            taken.messages,
-            self.settings.keep,
-            row.stopped_state,
-            row.stopped_by is not None,
-        )
 
     def leaves(self, leaving: Leaving) -> None:
         self.left.append(leaving)
@@ -572,7 +551,7 @@ class Simulation:
         state = move(state_at_stage(old, self.now, values, channels), [(hash, program)], None)
         slots = zip(program.chunk.flow_slots, thaw(state, program).flow_slots, strict=True)
         args = tuple(value for slot, value in slots if slot.parameter)
-        request = self._request(name, old.birth, flow, args, state, None)
+        request = first_request(program, hash, name, old.birth, args, state, None)
         outcome = self.outside.create(request, self.now)
         self.settle()
         return outcome
@@ -584,36 +563,10 @@ class Simulation:
         program = self.programs[hash]
         birth = self._birth()
         state = freeze(start_state(program, name, birth, hash, args, self.now), program)
-        return self._request(name, birth, flow, args, state, parent)
+        return first_request(program, hash, name, birth, args, state, parent)
 
     def _birth(self) -> str:
         return f"{self.chance.getrandbits(32):08x}"
-
-    def _request(
-        self,
-        name: str,
-        birth: str,
-        flow: str,
-        args: tuple[object, ...],
-        state: str,
-        parent: str | None,
-    ) -> StartRequest:
-        hash = self.newest[flow]
-        program = self.programs[hash]
-        channels = tuple(
-            (number, channel.name, channel.capacity, channel.inside)
-            for number, channel in enumerate(program.chunk.channels)
-        )
-        return StartRequest(
-            name,
-            birth,
-            flow,
-            hash,
-            arguments_text(program, args),
-            state,
-            parent,
-            channels,
-        )
 
     def start_row(self, new: NewInstance) -> StartRequest:
         if new.flow not in self.newest:

@@ -24,7 +24,16 @@ from qoqi.runtime.model import (
     VersionRow,
     WaitView,
 )
-from qoqi.vm.host import Attempt, Cancel, EndedInstance, Message, PutResult, Save, Saved
+from qoqi.vm.host import (
+    Attempt,
+    Cancel,
+    EndedInstance,
+    Message,
+    PutResult,
+    Save,
+    Saved,
+    TakenUp,
+)
 
 
 class StoreBusy(Exception):
@@ -76,6 +85,25 @@ class Taken:
     attempts: tuple[Attempt, ...]
     messages: tuple[Message, ...]
     cancel: Cancel | None
+
+    def for_turn(self, keep: int) -> TakenUp:
+        """The same as a turn takes it; `keep` is the daemon's, for a flow that does not say."""
+        row = self.row
+        return TakenUp(
+            row.id,
+            row.birth,
+            row.flow,
+            row.version,
+            row.phase,
+            row.state,
+            row.result,
+            self.cancel,
+            self.attempts,
+            self.messages,
+            keep,
+            row.stopped_state,
+            row.stopped_by is not None,
+        )
 
 
 class SendOutcome:

@@ -18,6 +18,7 @@ from qoqi.vm.host import FAILED, RETRY
 from qoqi.vm.interpreter import advance, call, resume, start_task
 from qoqi.vm.jsonform import from_json, json_text, to_json, value_text
 from qoqi.vm.program import Program, load
+from qoqi.vm.steps import retry_delay
 from qoqi.vm.types import Types
 from qoqi.vm.values import (
     UNSET,
@@ -175,7 +176,7 @@ class Givens:
                 case OutOfBudget():
                     continue
                 case Operation(name="step.retry", args=args):
-                    return Reply(RETRY, delay=_delay(args), undo=undo)
+                    return Reply(RETRY, delay=retry_delay(args), undo=undo)
                 case Operation(name="flow.undo", args=(UndoValue() as later,)):
                     undos.append([later.target, [to_json(one) for one in later.args]])
                     resume(task, ())
@@ -292,16 +293,6 @@ def translate(value: object, types: Types) -> object:
             return SetValue({translate(one, types): None for one in items})
         case _:
             return value
-
-
-def _delay(args: tuple[object, ...]) -> int | None:
-    match args:
-        case (Variant(payload=(Duration(ms),)),):
-            return max(0, ms)
-        case (Duration(ms),):
-            return max(0, ms)
-        case _:
-            return None
 
 
 def _shown(values: list[object]) -> str:

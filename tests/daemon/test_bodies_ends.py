@@ -16,6 +16,7 @@ from qoqi.runtime.bodies import GRACE, Body
 from qoqi.vm.bytecode.chunk import Chunk
 from qoqi.vm.host import FAILED, LOST, RETRY, StepEnded
 from qoqi.vm.program import load
+from qoqi.vm.steps import retry_delay
 from qoqi.vm.values import Duration
 from tests.daemon.workbench import Bench, caller
 
@@ -106,7 +107,7 @@ async def test_retry_carries_its_delay_or_none(bench: Bench) -> None:
     plain = caller("VARIANT 0\nOPERATION 0\nRETURN", **tables)
     assert (await ended(bench, after)) == StepEnded("c/b/0:0:call#1", 2, RETRY, 30_000)
     assert (await ended(bench, plain)) == StepEnded("c/b/0:0:call#1", 2, RETRY)
-    assert bodies._delay((Duration(-5),)) == 0
+    assert retry_delay((Duration(-5),)) == 0
 
 
 async def test_fail_is_a_failure_with_its_calls(bench: Bench) -> None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 from qoqi.compiler import api
 from qoqi.compiler.project.build import write_lock
 from qoqi.runtime.model import Settings, VersionRow
-from qoqi.runtime.programs import Programs
+from qoqi.runtime.programs import Programs, turn_limits
 from qoqi.runtime.replay import Plan, PlanLine, Reader, plan
 from qoqi.runtime.simulation.world import Leaving, Reply, Simulation
 from qoqi.runtime.store.open import memory_store
@@ -143,7 +143,7 @@ class Awaited:
 
 def reader(made: Simulation) -> Reader:
     store = cast(StoreThread, Awaited(made.outside))
-    return Reader(store, Programs(store), made.now, made.limits, made.settings.keep)
+    return Reader(store, Programs(store), made.now, turn_limits(made.settings), made.settings.keep)
 
 
 def dry(made: Simulation, version: Version, name: str = "p") -> Plan:

@@ -366,29 +366,44 @@ def test_groups_and_replacing() -> None:
     assert run("text.replaceAll", "abc", "", "-") == "-a-b-c-"
     assert first_match("a+?", "aaa") == (0, 1)
     assert first_match("a+", "baaa") == (1, 4)
+    assert re.search("((?:(?:a)*?)*)", "a").span() == (0, 0)  # type: ignore[union-attr]
+    assert (first_match("((?:(?:a)*?)*)", "a") or ())[:2] == (0, 0)
 
 
-@given(
-    st.recursive(
-        st.sampled_from(["a", "b", ".", "[ab]", "[^a]"]),
-        lambda inner: st.one_of(
-            st.tuples(inner, inner).map("".join),
-            st.tuples(inner, inner).map(lambda it: f"(?:{it[0]}|{it[1]})"),
-            inner.map(lambda it: f"({it})"),
-            st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "*?", "+?"])).map(
-                lambda it: f"(?:{it[0]}){it[1]}"
-            ),
+def _repeated(inner: tuple[str, bool], times: str) -> tuple[str, bool]:
+    pattern, exact = inner
+    around_nothing = times[0] in "*+" and re.fullmatch(pattern, "") is not None
+    return f"(?:{pattern}){times}", exact and not around_nothing
+
+
+PATTERNS = st.recursive(
+    st.sampled_from(["a", "b", ".", "[ab]", "[^a]"]).map(lambda pattern: (pattern, True)),
+    lambda inner: st.one_of(
+        st.tuples(inner, inner).map(lambda it: (it[0][0] + it[1][0], it[0][1] and it[1][1])),
+        st.tuples(inner, inner).map(
+            lambda it: (f"(?:{it[0][0]}|{it[1][0]})", it[0][1] and it[1][1])
         ),
-        max_leaves=6,
+        inner.map(lambda it: (f"({it[0]})", it[1])),
+        st.builds(_repeated, inner, st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "*?", "+?"])),
     ),
-    st.text("abc", max_size=8),
+    max_leaves=6,
 )
+"""A pattern, and whether none of its loops can go around without taking a character."""
+
+
+@given(PATTERNS, st.text("abc", max_size=8))
 @settings(max_examples=300, deadline=None)
-def test_patterns_match_what_python_matches(pattern: str, text: str) -> None:
+def test_patterns_match_what_python_matches(drawn: tuple[str, bool], text: str) -> None:
+    """Where a match begins and whether all fits is the same for every pattern. How far one goes is
+    too, but for loops around nothing: there it depends on how a round began, which a machine of
+    linear time does not remember."""
+    pattern, exact = drawn
     found = re.search(pattern, text)
     ours = first_match(pattern, text)
     assert full_match(pattern, text) == (re.fullmatch(pattern, text) is not None)
-    assert (ours and ours[:2]) == (found and found.span())
+    assert (ours and ours[0]) == (found and found.start())
+    if exact:
+        assert (ours and ours[:2]) == (found and found.span())
 
 
 def test_a_pattern_that_would_hang_others_does_not() -> None:
