@@ -10,9 +10,12 @@ it the daemon tries to take it at once. Both are hints: everything is read from 
 untold instance is found at its next write or the next look.
 
 What goes wrong. A turn that raises is logged and its instance given back as the store has it, to be
-taken again; the third time in a row it is stopped (R0011). The store counts takings that ended a
-whole daemon, and an instance at its third is stopped without being run. A busy store makes loops
-wait and go on. So no instance takes another, or the daemon, with it.
+taken again; the third time in a row it is stopped (R0011). The store counts takings after which nothing
+was heard of an instance, and one at its third is stopped without being run: it ends its daemon.
+So that the others that were in memory then are not blamed, one that is counted already is a
+suspect: suspects are taken one after the other, each once the one before was written or came to
+rest, and coming to rest ends the suspicion (`lease.prove`). A busy store makes loops wait and go
+on. So no instance takes another, or the daemon, with it.
 
 Draining. Nothing new is taken, steps under way end within a limit, every instance writes itself as
 waiting and gives its lease back: the next daemon goes on at once.
@@ -31,7 +34,7 @@ from qoqi.runtime import bodies
 from qoqi.runtime.changes import Changes
 from qoqi.runtime.clock import Clock
 from qoqi.runtime.host import BUSY_FIRST, BUSY_MOST, StoreHost, broken_body, draw_birth
-from qoqi.runtime.lease import renewals
+from qoqi.runtime.lease import prove, renewals
 from qoqi.runtime.model import InstanceRow, Settings, VersionRow
 from qoqi.runtime.programs import Programs, first_request, positional, turn_limits
 from qoqi.runtime.store.protocol import StartRequest, StoreBroken, StoreBusy, Taken, Woken
@@ -110,6 +113,7 @@ class Daemon:
         self._dead = False
         self._early: dict[str, list[Event]] = {}
         self._passed: set[str] = set()
+        self._alone = asyncio.Lock()
         self._crashes: dict[str, int] = {}
         self._look = asyncio.Event()
         self._loops: list[asyncio.Task[None]] = []
@@ -218,14 +222,16 @@ class Daemon:
         while not self.draining:
             self._look.clear()
             now = self.clock.now()
-            ids = await self.store.due(now, settings.look_limit)
-            fresh = [id for id in ids if id not in self.hosts and id not in self._early]
-            self._passed.update(id for id in ids if id in self.hosts)
+            due = await self.store.due(now, settings.look_limit)
+            fresh = [one for one in due if one.id not in self.hosts and one.id not in self._early]
+            self._passed.update(one.id for one in due if one.id in self.hosts)
             if fresh and not self.draining:
-                for id in fresh:
+                for id, takings in fresh:
                     self._early[id] = []
-                await asyncio.gather(*(self._take(id) for id in fresh))
-                if len(ids) >= settings.look_limit:
+                    if takings:
+                        _keep(self._taking, self._take_suspect(id))
+                await asyncio.gather(*(self._take(id) for id, takings in fresh if not takings))
+                if len(due) >= settings.look_limit:
                     continue
             await self._until_next(now)
 
@@ -266,6 +272,21 @@ class Daemon:
             self._tasks[id] = asyncio.get_running_loop().create_task(self._run(host, taken))
         finally:
             del self._early[id]
+
+    async def _take_suspect(self, id: str) -> None:
+        """It was in memory when a daemon died: alone in doubt, until it is proven or gone."""
+        async with self._alone:
+            if self.draining:
+                del self._early[id]
+                return
+            await self._take_told(id)
+            host = self.hosts.get(id)
+            if host is not None:
+                await host.proven.wait()
+
+    def prove(self, host: StoreHost) -> None:
+        """An instance came to rest without a write: it does not end its daemon."""
+        _keep(self._writes, prove(self, host))
 
     async def _take_told(self, id: str) -> None:
         """News for an instance that nobody holds: it is probably due, and its lease says whether.

@@ -23,7 +23,7 @@ import base64
 import logging
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from qoqi.runtime import bodies
@@ -89,6 +89,7 @@ class StoreHost:
         "lease_until",
         "lost",
         "out",
+        "proven",
         "released",
         "version",
     )
@@ -102,6 +103,7 @@ class StoreHost:
         self.lease_until = lease_until
         self.lost = False
         self.released = False
+        self.proven = asyncio.Event()  # written, renewed or gone since it was taken
         self.drain_until = 0
         self._drains = 0
         self.out: set[tuple[str, int]] = daemon.out.setdefault(self.id, set())
@@ -140,6 +142,7 @@ class StoreHost:
 
     def close(self) -> list[StepEnded]:
         """The host is done: gives the ends of bodies that no turn will take any more."""
+        self.proven.set()
         if self._alarm is not None:
             self._alarm.cancel()
         unread = [event for event in self._events if isinstance(event, StepEnded)]
@@ -187,6 +190,10 @@ class StoreHost:
         row, _ = await self._ask(lambda store, now: store.put_result(put, now))
         return self._present(row)
 
+    async def put_results(self, puts: Sequence[PutResult]) -> Sequence[Attempt]:
+        rows = await self._ask(lambda store, now: store.put_results(puts, now))
+        return [self._present(row) for row in rows]
+
     async def give_up(self, key: str, attempt: int, word: str, delay: int) -> tuple[bool, Attempt]:
         gave_up, row = await self._ask(
             lambda store, now: store.give_up(key, attempt, word, delay, now)
@@ -220,6 +227,7 @@ class StoreHost:
         except LeaseLost:
             self.lost = True
             raise
+        self.proven.set()
         self.version = save.version
         self.released = save.release
         daemon.changes.tell(self.id)
@@ -288,6 +296,9 @@ class StoreHost:
                 if self._events or self.lost:
                     continue
                 return TimeOver()
+            if not self.proven.is_set():
+                self.proven.set()
+                self._daemon.prove(self)
             self._waiter = asyncio.get_running_loop().create_future()
             limits = [
                 at for at in (until, self.drain_until if self._drains else None) if at is not None

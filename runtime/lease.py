@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from qoqi.runtime.store.protocol import StoreBusy
+from qoqi.runtime.store.protocol import StoreBroken, StoreBusy
 
 if TYPE_CHECKING:
     from qoqi.runtime.daemon import Daemon
+    from qoqi.runtime.host import StoreHost
 
 _log = logging.getLogger("qoqi.lease")
 
@@ -35,8 +36,20 @@ async def renewals(daemon: Daemon) -> None:
 async def renew(daemon: Daemon) -> None:
     """Renews what is held now; a host whose lease is gone is told."""
     hosts = {id: host for id, host in daemon.hosts.items() if not (host.lost or host.released)}
-    if not hosts:
-        return
+    if hosts:
+        await _renew(daemon, hosts)
+
+
+async def prove(daemon: Daemon, host: StoreHost) -> None:
+    """Renews one that was taken and came to rest, at once: a renewal ends the count of takings."""
+    try:
+        if not (host.lost or host.released):
+            await _renew(daemon, {host.id: host})
+    except (StoreBusy, StoreBroken) as trouble:
+        _log.info("%s: counted until the next renewal, %s", host.id, trouble)
+
+
+async def _renew(daemon: Daemon, hosts: dict[str, StoreHost]) -> None:
     now = daemon.clock.now()
     until = now + daemon.settings.lease
     renewed = set(await daemon.store.renew(list(hosts), daemon.me, now, until))
@@ -45,6 +58,7 @@ async def renew(daemon: Daemon) -> None:
             continue  # it left memory during the call
         if id in renewed:
             host.lease_until = until
+            host.proven.set()
         elif not host.released:
             _log.warning("%s: its lease is lost", id)
             host.lose()

@@ -19,7 +19,7 @@ of the moment before.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from qoqi.runtime.model import InstanceRow, Phase, Status
@@ -256,6 +256,9 @@ class _DryHost:
         return Saved()
 
     async def put_result(self, put: PutResult) -> Attempt:
+        raise AssertionError("no body runs in a dry run")
+
+    async def put_results(self, puts: Sequence[PutResult]) -> Sequence[Attempt]:
         raise AssertionError("no body runs in a dry run")
 
     async def put_alone(self, put: PutResult) -> None:

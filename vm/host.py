@@ -16,6 +16,7 @@ making a frozen one takes several times as long.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -417,6 +418,10 @@ class Host(Protocol):
 
     async def put_result(self, put: PutResult) -> Attempt:
         """The first to land stands: gives the attempt as it is now."""
+        ...
+
+    async def put_results(self, puts: Sequence[PutResult]) -> Sequence[Attempt]:
+        """Several at once, each as if it were alone."""
         ...
 
     async def give_up(self, key: str, attempt: int, word: str, delay: int) -> tuple[bool, Attempt]:

@@ -340,7 +340,7 @@ class Instance:
         try:
             saved = await self.host.still(save)
         except PutLost:
-            await self._put_alone()
+            await self._put_each()
             raise
         self._written(save)
         return saved
@@ -356,32 +356,33 @@ class Instance:
 
     async def flush_puts(self) -> None:
         """Writes answers that no save is about to carry. If one lost, memory is not the truth."""
-        lost = False
-        while self.puts:
-            put = self.puts[0] = self._marked(self.puts[0])
-            row = await self.host.put_result(put)
-            self.puts.pop(0)
-            if row.result != put.result:
-                await self.host.late(put.key, put.attempt, put.result)
-                lost = True
-        if lost:
+        if not self.puts:
+            return
+        self._mark_puts()
+        if await self._put_each():
             raise PutLost
 
-    def _marked(self, put: PutResult) -> PutResult:
-        """With when it was given: after a crash it is given at that moment again (`flow.now()`)."""
-        for mark in self.given:
-            if (mark.key, mark.attempt) == (put.key, put.attempt):
-                self.given.remove(mark)
-                return replace(put, given=mark.given, given_at=mark.given_at)
-        return put
+    def _mark_puts(self) -> None:
+        """With when each was given: after a crash it is given at that moment (`flow.now()`)."""
+        marks = {(mark.key, mark.attempt): mark for mark in self.given}
+        for number, put in enumerate(self.puts):
+            mark = marks.pop((put.key, put.attempt), None)
+            if mark is not None:
+                self.puts[number] = replace(put, given=mark.given, given_at=mark.given_at)
+        self.given = list(marks.values())
 
-    async def _put_alone(self) -> None:
-        """The slow way of one commit a step: each answer on its own, whatever becomes of others."""
-        puts, self.puts = self.puts, []
-        for put in puts:
-            row = await self.host.put_result(put)
+    async def _put_each(self) -> bool:
+        """The slow way of one commit a step: each answer stands or falls alone, in one call.
+
+        Gives whether one came too late. Until they are written they stay in `puts`.
+        """
+        late = False
+        for put, row in zip(self.puts, await self.host.put_results(self.puts), strict=True):
             if row.result != put.result:
                 await self.host.late(put.key, put.attempt, put.result)
+                late = True
+        self.puts = []
+        return late
 
     def _written(self, save: Save) -> None:
         self.answers.clear()

@@ -206,14 +206,12 @@ async def _turn(instance: Instance) -> None:
                 if not _next_kept(instance):
                     await _rest(instance)
                 continue
-            if instance.cancel_told or (instance.puts and not instance.host.ready()):
-                await _keep_answers(instance)
+            await _keep_answers(instance)
             await events.wait(instance, instance.soonest())
             continue
         gathered = instance.noted_at + instance.limits.wave
         if instance.open and instance.noted and instance.host.now() < gathered:
-            if instance.puts and not instance.host.ready():
-                await _keep_answers(instance)
+            await _keep_answers(instance)
             times = (gathered, instance.soonest())
             await events.wait(instance, min(at for at in times if at is not None))
             continue
@@ -221,11 +219,13 @@ async def _turn(instance: Instance) -> None:
 
 
 async def _keep_answers(instance: Instance) -> None:
-    """Writes the answers that came, before it waits: one alone, several in one save."""
-    alone = instance.starts or instance.sends  # whose answers `_write` has to give
-    if not alone and (len(instance.puts) > 1 or instance.cancel_told):
+    """Before it waits: a cancellation is read by a save, answers are written without the state.
+
+    While more has come already, answers wait for it. The state goes with the wave that leaves.
+    """
+    if instance.cancel_told and not (instance.starts or instance.sends):
         events.heed(instance, await instance.save("running", release=False))
-    else:
+    elif not instance.host.ready():
         await instance.flush_puts()
 
 

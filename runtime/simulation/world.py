@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 import uuid
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -186,7 +186,7 @@ class SimDaemon:
     def _take(self) -> bool:
         took = False
         world = self.world
-        for id in world.store.due(world.now, world.settings.look_limit):
+        for id, _ in world.store.due(world.now, world.settings.look_limit):
             until = world.now + world.settings.lease
             taken = world.store.lease(id, self.me, world.now, until)
             if taken is None:
@@ -278,6 +278,9 @@ class SimHost:
     async def put_result(self, put: PutResult) -> Attempt:
         row, _ = self.world.store.put_result(put, self.world.now)
         return _present(row)
+
+    async def put_results(self, puts: Sequence[PutResult]) -> Sequence[Attempt]:
+        return [_present(row) for row in self.world.store.put_results(puts, self.world.now)]
 
     async def give_up(self, key: str, attempt: int, word: str, delay: int) -> tuple[bool, Attempt]:
         gave_up, row = self.world.store.give_up(key, attempt, word, delay, self.world.now)

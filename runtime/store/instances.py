@@ -28,6 +28,7 @@ from qoqi.runtime.store.lifecycle import (
 )
 from qoqi.runtime.store.protocol import (
     Asked,
+    Due,
     Filter,
     Life,
     StartOutcome,
@@ -133,8 +134,8 @@ def _insert(db: Database, request: StartRequest, now: int) -> bool:
 # -- leases ------------------------------------------------------------------------------------
 
 
-def due(db: Database, now: int, limit: int) -> list[str]:
-    return [row[0] for row in db.all(sql.DUE, {"now": now, "limit": limit})]
+def due(db: Database, now: int, limit: int) -> list[Due]:
+    return [Due._make(row) for row in db.all(sql.DUE, {"now": now, "limit": limit})]
 
 
 def next_wake(db: Database, now: int) -> int | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from qoqi.runtime.model import (
     DaemonRow,
@@ -71,6 +71,13 @@ class StartOutcome:
 
     created: bool
     row: InstanceRow
+
+
+class Due(NamedTuple):
+    """An instance that may be taken; `takings` as in `Taken`: above 0 it is under suspicion."""
+
+    id: str
+    takings: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +190,8 @@ class Store(Protocol):
         """A new row: waiting, run, an `after` that is over, its channels, at_stage = state."""
         ...
 
-    def due(self, now: int, limit: int) -> list[str]:
-        """Ids that a daemon may take, by when they became due. Reads indexes only."""
+    def due(self, now: int, limit: int) -> list[Due]:
+        """What a daemon may take, by when it became due. Walks one index."""
         ...
 
     def next_wake(self, now: int) -> int | None:
@@ -216,6 +223,10 @@ class Store(Protocol):
 
     def put_result(self, put: PutResult, now: int) -> tuple[Attempt | None, str | None]:
         """First write stands. Gives the attempt as it is now, and who holds the instance."""
+        ...
+
+    def put_results(self, puts: Sequence[PutResult], now: int) -> Sequence[Attempt | None]:
+        """Several, each as if it were alone, in one transaction."""
         ...
 
     def give_up(

@@ -72,7 +72,7 @@ WHERE "id" = :id AND "lease_owner" = :me AND "lease_until" > :now
 DELETE_INSTANCE = 'DELETE FROM "instances" WHERE "id" = :id'
 
 DUE = """
-SELECT "id" FROM "instances" WHERE "wake_at" <= :now ORDER BY "wake_at" LIMIT :limit
+SELECT "id", "takings" FROM "instances" WHERE "wake_at" <= :now ORDER BY "wake_at" LIMIT :limit
 """
 NEXT_WAKE = 'SELECT MIN("wake_at") FROM "instances" WHERE "wake_at" > :now'
 

@@ -13,6 +13,7 @@ from qoqi.runtime.store import attempts, instances, messages, saving, upkeep, ve
 from qoqi.runtime.store.dialect import Database
 from qoqi.runtime.store.protocol import (
     Asked,
+    Due,
     Filter,
     Life,
     Sent,
@@ -39,7 +40,7 @@ class SqlStore:
         with self.database.transaction():
             return instances.create(self.database, request, now)
 
-    def due(self, now: int, limit: int) -> list[str]:
+    def due(self, now: int, limit: int) -> list[Due]:
         return instances.due(self.database, now, limit)
 
     def next_wake(self, now: int) -> int | None:
@@ -67,6 +68,10 @@ class SqlStore:
     def put_result(self, put: PutResult, now: int) -> tuple[Attempt | None, str | None]:
         with self.database.transaction():
             return attempts.put_result(self.database, put, now)
+
+    def put_results(self, puts: Sequence[PutResult], now: int) -> Sequence[Attempt | None]:
+        with self.database.transaction():
+            return [attempts.put_result(self.database, put, now)[0] for put in puts]
 
     def give_up(
         self, key: str, attempt: int, word: str, delay: int, now: int

@@ -42,6 +42,7 @@ from typing import Any, ParamSpec, TypeVar
 from qoqi.runtime.model import DaemonRow, InstanceRow, LedgerRow, Standing, VersionRow
 from qoqi.runtime.store.protocol import (
     Asked,
+    Due,
     Filter,
     Life,
     Sent,
@@ -281,7 +282,7 @@ class StoreThread:
     async def create(self, request: StartRequest, now: int) -> StartOutcome:
         return await self.call(self._store.create, request, now)
 
-    async def due(self, now: int, limit: int) -> list[str]:
+    async def due(self, now: int, limit: int) -> list[Due]:
         return await self.read(self._store.due, now, limit)
 
     async def next_wake(self, now: int) -> int | None:
@@ -305,6 +306,9 @@ class StoreThread:
 
     async def put_result(self, put: PutResult, now: int) -> tuple[Attempt | None, str | None]:
         return await self.call(self._store.put_result, put, now)
+
+    async def put_results(self, puts: Sequence[PutResult], now: int) -> Sequence[Attempt | None]:
+        return await self.call(self._store.put_results, puts, now)
 
     async def give_up(
         self, key: str, attempt: int, word: str, delay: int, now: int

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from qoqi.runtime.model import Status
+from qoqi.runtime.programs import Programs
 from qoqi.runtime.store.protocol import Filter, StoreBusy
 from qoqi.vm.bytecode.chunk import Chunk, FlowSlot
 from qoqi.vm.host import Cancel, CancelTold, Save
@@ -243,6 +244,63 @@ async def test_an_instance_that_ended_three_daemons_is_not_run_by_the_fourth(ben
     row = await bench.row("c-1")
     assert (row.status, row.error_code) == (Status.STOPPED, "R0011")
     assert bench.requests == []
+
+
+async def test_an_instance_that_waits_for_a_step_is_not_blamed_for_the_ends_of_its_daemons() -> (
+    None
+):
+    bench = Bench()
+
+    async def never(_: httpx.Request) -> httpx.Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    bench.answer = never
+    daemon = await bench.daemon("start")
+    await bench.deploy(requesting(within=10 * MINUTE), daemon)
+    await bench.start(daemon, "Caller", "c-1", n=1)
+    await bench.settle()
+    for number in range(5):
+        await daemon.kill()
+        await bench.advance(31 * SECOND)
+        daemon = await bench.daemon(f"d-{number}")
+        await bench.settle()
+        row = await bench.row("c-1")
+        assert (row.status, row.takings) == (Status.RUNNING, 0)
+        assert row.lease_owner == daemon.me
+    await bench.close()
+
+
+async def test_suspects_are_taken_one_after_the_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = await bench.daemon("start")
+    await bench.deploy(approval(), daemon)
+    await daemon.kill()
+    for id in ("a-1", "a-2", "b-1"):
+        await bench.start(daemon, "Approval", id, claim=1)
+    for id in ("a-1", "a-2"):
+        now = bench.clock.now()
+        assert await bench.store.lease(id, "dead/1", now, now + 10)
+    bench.clock.advance(1_000)
+    loaded, prepare = asyncio.Event(), Programs.prepare
+
+    async def slow(programs: Programs, version: str, *states: str | None) -> None:
+        if '"id":"a-1"' in (states[0] or ""):
+            await loaded.wait()
+        await prepare(programs, version, *states)
+
+    monkeypatch.setattr(Programs, "prepare", slow)
+    await bench.daemon("next")
+    await bench.settle()
+    assert (await bench.row("b-1")).stage == "asking", "no suspect, it waits for nobody"
+    assert (await bench.row("a-1")).takings == 2
+    assert (await bench.row("a-2")).lease_owner == "dead/1", "not taken while a-1 is in doubt"
+    loaded.set()
+    await bench.settle()
+    for id in ("a-1", "a-2"):
+        row = await bench.row(id)
+        assert (row.stage, row.takings) == ("asking", 0)
 
 
 async def test_draining_lets_steps_end_and_the_next_daemon_goes_on_at_once() -> None:

@@ -45,7 +45,7 @@ flow Main() -> Result<Int, Int> {
     }
 }
 """
-NAMES = frozenset({"lease", "save", "put_result", "give_up", "late", "send"})
+NAMES = frozenset({"lease", "save", "put_result", "put_results", "give_up", "late", "send"})
 
 
 class Unsure(Watched):

@@ -169,7 +169,7 @@ class Lab:
         return row.status, row.phase
 
     def due(self) -> list[str]:
-        return self.store.due(self.now, 1_000)
+        return [row.id for row in self.store.due(self.now, 1_000)]
 
     def last(self, key: str) -> Attempt:
         attempt = self.store.attempt(key)

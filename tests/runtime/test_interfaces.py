@@ -16,7 +16,7 @@ from qoqi.runtime.store.sqlstore import SqlStore
 from qoqi.runtime.store.thread import StoreThread
 from qoqi.vm.host import Host
 
-HOST = {"still", "attempt", "put_result", "give_up", "late"}
+HOST = {"still", "attempt", "put_result", "put_results", "give_up", "late"}
 HOST_MORE = {"messages", "ended", "newest", "find", "children", "answer", "event", "leave", "now"}
 STORE = (
     {"create", "lease", "save", "due", "attempt", "put_result", "give_up", "late", "working"}

@@ -80,7 +80,7 @@ def test_due_is_ordered_by_when_it_became_due_and_obeys_its_limit(lab: Lab) -> N
     assert lab.store.next_wake(lab.now) == lab.now + 100
     lab.now += 1_000
     assert lab.due() == ["early", "middle", "late"]
-    assert lab.store.due(lab.now, 2) == ["early", "middle"]
+    assert [row.id for row in lab.store.due(lab.now, 2)] == ["early", "middle"]
 
 
 def test_of_several_waits_the_first_to_be_over_counts(lab: Lab) -> None:
@@ -93,7 +93,7 @@ def test_paused_instances_do_not_fill_the_limit(lab: Lab) -> None:
         lab.start(f"p{number}")
         lab.store.pause(f"p{number}", lab.now, "ana")
     lab.start("free")
-    assert lab.store.due(lab.now, 3) == ["free"]
+    assert lab.store.due(lab.now, 3) == [("free", 0)]
 
 
 def test_a_lease_gives_everything_in_one_go(lab: Lab) -> None:
@@ -141,6 +141,7 @@ def test_only_takings_that_were_never_renewed_or_saved_are_counted(lab: Lab) -> 
         counted.append(lab.take("a").row.takings)
         lab.now += LEASE
     assert counted == [0, 1, 2, 3]
+    assert lab.store.due(lab.now, 3) == [("a", 4)]
     lab.take("a")
     lab.store.renew(["a"], ME, lab.now, lab.now + LEASE)
     lab.now += LEASE

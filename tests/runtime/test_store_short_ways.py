@@ -190,7 +190,7 @@ async def test_reads_at_the_head_need_no_transaction_and_see_what_was_written() 
     assert isinstance(database, SqliteDatabase)
     controls = watched(database)
     row, due = await asyncio.gather(thread.instance("a"), thread.due(1, 10))
-    assert row is not None and due == ["a"]
+    assert row is not None and due == [("a", 0)]
     assert controls == []
     seen, _, after = await asyncio.gather(
         thread.instance("b"), thread.create(request("b"), 1), thread.instance("b")
