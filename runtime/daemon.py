@@ -399,11 +399,13 @@ class Daemon:
         elif owner is None or owner == self.me:
             self.wake()
 
-    def tell_all(self, woken: Woken, teller: str, *, cancels: bool) -> None:
-        """The news of a save; one that entered finish may have set the cancel of children."""
+    def tell_all(self, woken: Woken, teller: str) -> None:
+        """The news of a save."""
         for id, owner in woken.owners:
             if id != teller:
-                self.tell(id, owner, CancelTold() if cancels else Told(teller))
+                self.tell(id, owner, Told(teller))
+        for id, owner in woken.cancels:
+            self.tell(id, owner, CancelTold())
 
     # -- bodies --------------------------------------------------------------------------------
 

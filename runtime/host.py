@@ -234,8 +234,8 @@ class StoreHost:
         if save.taken:
             taken = {seq for seq, _ in save.taken}
             self._messages = tuple(m for m in self._messages if m.seq not in taken)
-        if woken.owners:
-            daemon.tell_all(woken, self.id, cancels=save.enter_finish is not None)
+        if woken.owners or woken.cancels:
+            daemon.tell_all(woken, self.id)
         return saved
 
     async def _start_request(self, new: NewInstance) -> StartRequest:
@@ -343,17 +343,6 @@ class StoreHost:
     async def find(self, flow: str, name: str) -> str | None:
         row = await self._ask(lambda store, _: store.instance(name))
         return row.birth if row is not None and row.flow == flow else None
-
-    async def cancel_other(self, instance: str, birth: str, reason: str) -> str:
-        cancel = Cancel(self._daemon.draw_uuid(), reason, False, self.now())
-        asked = await self._ask(
-            lambda store, now: store.cancel(instance, birth, cancel, now, self.id)
-        )
-        if asked.outcome == "ok":
-            self._daemon.tell(instance, asked.owner, CancelTold())
-        if asked.outcome == "refused":
-            return f"refused: {asked.text}"
-        return "ok" if asked.outcome == "ok" else "ended"
 
     async def answer(self, seq: int) -> tuple[str, str] | None:
         return await self._ask(lambda store, _: store.answer(seq))

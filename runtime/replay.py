@@ -219,10 +219,9 @@ def _messages(life: Life, since: int | None) -> tuple[Message, ...]:
 class _Over(Exception):
     """The dry run ends here: at a save that would let something happen, or at a wait."""
 
-    def __init__(self, save: Save | None, words: str = "") -> None:
-        super().__init__(words)
+    def __init__(self, save: Save | None) -> None:
+        super().__init__()
         self.save = save
-        self.words = words
 
 
 @dataclass(slots=True)
@@ -249,7 +248,7 @@ class _DryHost:
         return self.life.attempts
 
     async def still(self, save: Save) -> Saved:
-        leaves = save.attempts or save.starts or save.sends
+        leaves = save.attempts or save.starts or save.sends or save.cancels
         if leaves or save.status != Status.RUNNING:
             raise _Over(save)
         self.ledger += save.ledger
@@ -301,9 +300,6 @@ class _DryHost:
         row = await self.reader.store.instance(name)
         return row.birth if row is not None and row.flow == flow else None
 
-    async def cancel_other(self, instance: str, birth: str, reason: str) -> str:
-        raise _Over(None, f"it would cancel {instance}: {reason}")
-
     async def answer(self, seq: int) -> tuple[str, str] | None:
         return await self.reader.store.answer(seq)
 
@@ -317,8 +313,7 @@ class _DryHost:
 def _outcome(instance: Instance, over: _Over) -> DryRun:
     version, save = instance.version, over.save
     if save is None:
-        end = LEAVES if over.words else WAITS
-        return DryRun(version, end, next=(over.words,) if over.words else _waits(instance, None))
+        return DryRun(version, WAITS, next=_waits(instance, None))
     if save.status == Status.STOPPED:
         return DryRun(version, STOPS, failure=_failure(save.stopped_by))
     if save.status in (Status.DONE, Status.FAILED):
@@ -347,6 +342,8 @@ def _leaving(save: Save) -> Iterable[str]:
         yield f"{start.flow} {start.id} would be started with {_call(start.args)}"
     for sent in save.sends:
         yield f"{sent.value} would be sent to {sent.to}.{sent.channel}"
+    for cancel in save.cancels:
+        yield f"{cancel.to} would be cancelled: {cancel.reason}"
 
 
 def _call(asked: str) -> str:

@@ -70,9 +70,7 @@ async def cancelled(instance: Instance, cancel: Cancel) -> None:
     instance.ending = True
     steps.open_left(instance)
     acted = _gave_no_answer(instance)
-    steps.drop_noted(instance)
-    instance.starts.clear()
-    instance.sends.clear()
+    instance.drop_asked()
     acted += await _let_steps_end(instance)
     _collect_undos(instance)
     instance.seen_cancel = cancel.id or None

@@ -222,6 +222,21 @@ class NewMessage:
     pass_number: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class NewCancel:
+    """A cancellation this instance asks of another: `key` is also the cancellation's id.
+
+    The save keeps its outcome under `key`.
+    """
+
+    key: str
+    to: str
+    birth: str
+    reason: str
+    asked: str
+    pass_number: int
+
+
 @dataclass(slots=True)
 class LedgerLine:
     """What happened, for people; the algorithm never reads it. `detail` is JSON-able."""
@@ -260,6 +275,7 @@ class Save:
     channels: tuple[ChannelRow, ...] = ()
     starts: tuple[NewInstance, ...] = ()
     sends: tuple[NewMessage, ...] = ()
+    cancels: tuple[NewCancel, ...] = ()
     replies: tuple[tuple[int, str], ...] = ()  # (seq of a request, JSON of its answer)
     result: str | None = None
     keep: int = 0
@@ -296,6 +312,14 @@ class SentMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class CancelAsked:
+    """What a cancellation of another instance found: ok, ended, or `refused: TEXT`."""
+
+    key: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
 class Saved:
     """What a save gave back. With `may_leave` false its new attempts were not written.
 
@@ -307,6 +331,7 @@ class Saved:
     may_leave: bool = True
     started: tuple[Started, ...] = ()
     sent: tuple[SentMessage, ...] = ()
+    cancelled: tuple[CancelAsked, ...] = ()
 
 
 class PutLost(Exception):
@@ -468,10 +493,6 @@ class Host(Protocol):
 
     async def find(self, flow: str, name: str) -> str | None:
         """The birth of the instance of that name, if it is of the flow."""
-        ...
-
-    async def cancel_other(self, instance: str, birth: str, reason: str) -> str:
-        """ok, ended, or `refused: TEXT`."""
         ...
 
     async def answer(self, seq: int) -> tuple[str, str] | None:

@@ -32,6 +32,7 @@ from qoqi.vm.host import (
     LedgerLine,
     Limits,
     NewAttempt,
+    NewCancel,
     NewInstance,
     NewMessage,
     PutLost,
@@ -144,6 +145,7 @@ class Instance:
     taken_messages: list[tuple[int, int]] = field(default_factory=list)
     starts: list[NewInstance] = field(default_factory=list)
     sends: list[NewMessage] = field(default_factory=list)
+    cancels: list[NewCancel] = field(default_factory=list)
     replies: list[tuple[int, str]] = field(default_factory=list)
     ledger: list[LedgerLine] = field(default_factory=list)
     at_stage: Callable[[], str] | None = None  # the state there, once it is written
@@ -280,6 +282,17 @@ class Instance:
 
     # -- writing ------------------------------------------------------------------------------
 
+    def asks_others(self) -> bool:
+        """Whether a task waits for what only the next save finds."""
+        return bool(self.starts or self.sends or self.cancels)
+
+    def drop_asked(self) -> None:
+        """What was to go with the next save will not: its tasks are frozen there, unasked."""
+        self.noted.clear()
+        self.starts.clear()
+        self.sends.clear()
+        self.cancels.clear()
+
     def note(self, line: str, **detail: object) -> None:
         self.ledger.append(LedgerLine(line, detail))
 
@@ -325,6 +338,7 @@ class Instance:
             channels=self._channel_rows(),
             starts=tuple(self.starts),
             sends=tuple(self.sends),
+            cancels=tuple(self.cancels),
             replies=tuple(self.replies),
             result=result if result is not None else self.result,
             keep=self.program.chunk.keep or self.taken.keep,
@@ -391,6 +405,7 @@ class Instance:
         self.taken_messages.clear()
         self.starts.clear()
         self.sends.clear()
+        self.cancels.clear()
         self.replies.clear()
         self.ledger.clear()
         self.at_stage = None

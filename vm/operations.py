@@ -1,7 +1,7 @@
 """Operations of flow code: what `OPERATION` instructions ask, answered by the turn.
 
-Most are answered at once. Four need a write first, because their answer is the store's: a start,
-a send, an ask, and a person's answer to `flow.stop`. Such a task stops at the operation; `turn`
+Most are answered at once. Five need a write first, because their answer is the store's: a start,
+a send, an ask, a cancellation, and a person's answer to `flow.stop`. Such a task stops at the operation; `turn`
 saves, and `settle` gives what the save found. What was found is kept under the operation's key.
 """
 
@@ -13,7 +13,17 @@ from qoqi.vm.bytecode.opcodes import WaitKind
 from qoqi.vm.effects import Case, Operation
 from qoqi.vm.failure import Failure, FlowError
 from qoqi.vm.frames import AtOperation, AtWait, Task
-from qoqi.vm.host import WORDS, Attempt, NewInstance, NewMessage, SentMessage, Started
+from qoqi.vm.host import (
+    WORDS,
+    Attempt,
+    CancelAsked,
+    NewCancel,
+    NewInstance,
+    NewMessage,
+    Saved,
+    SentMessage,
+    Started,
+)
 from qoqi.vm.instance import Instance, Stopped
 from qoqi.vm.interpreter import resume, start_task
 from qoqi.vm.jsonform import json_text, parse_json, to_json
@@ -36,6 +46,8 @@ from qoqi.vm.values import (
 from qoqi.vm.waits import MAP
 
 UNWIND = "flow.unwind"
+
+_Outcome = Started | SentMessage | CancelAsked
 NAME_CHARACTERS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:@/~+"
 )
@@ -224,9 +236,7 @@ _AT_ONCE: dict[str, Callable[[Instance, Task, tuple[object, ...]], object]] = {
 
 # -- kept under a key, found without a write ---------------------------------------------------
 
-_KEPT_HERE = frozenset(
-    {"flow.uuid", "flow.random", "channel.poll", "instance.find", "instance.cancel"}
-)
+_KEPT_HERE = frozenset({"flow.uuid", "flow.random", "channel.poll", "instance.find"})
 
 
 async def _kept_here(instance: Instance, task: Task, effect: Operation) -> None:
@@ -304,17 +314,12 @@ async def _find(instance: Instance, effect: Operation) -> tuple[object, object, 
             if instance.program.chunk.channels[channel].answers is not None:
                 value = RequestValue(channel, seq, value)
             return types.some(value), [raw], seq
-        case "instance.find":
+        case _:  # instance.find
             flow, name = _text(args[0]), _text(args[1])
             birth = await instance.host.find(flow, name)
             if birth is None:
                 return types.none(), None, None
             return types.some(InstanceValue(flow, name, birth)), birth, None
-        case _:  # instance.cancel
-            other, why = args
-            assert isinstance(other, InstanceValue)
-            outcome = await instance.host.cancel_other(other.name, other.birth, _text(why))
-            return _cancelled(instance, outcome), outcome, None
 
 
 def _cancelled(instance: Instance, outcome: str) -> Variant:
@@ -343,14 +348,12 @@ def _read_kept(instance: Instance, effect: Operation | AtOperation, kept: Attemp
             definition = instance.program.chunk.channels[channel]
             value = instance.decode(json_text(raw[0]), definition.type)
             return types.some(value)
-        case "instance.find":
+        case _:  # instance.find
             if raw is None:
                 return types.none()
             return types.some(
                 InstanceValue(_text(effect.args[0]), _text(effect.args[1]), _text(raw))
             )
-        case _:
-            return _cancelled(instance, _text(raw))
 
 
 def _drop_item(instance: Instance, channel: object, seq: int) -> None:
@@ -366,7 +369,8 @@ def _drop_item(instance: Instance, channel: object, seq: int) -> None:
 # -- answered by a write -----------------------------------------------------------------------
 
 _NEEDS_WRITE = frozenset(
-    {"instance.start", "instance.detach", "instance.send", "instance.ask", "flow.stop"}
+    {"instance.start", "instance.detach", "instance.send", "instance.ask", "instance.cancel"}
+    | {"flow.stop"}
 )
 
 
@@ -408,6 +412,13 @@ def consider(instance: Instance, task: Task) -> None:
             raise Stopped(instance.failure(task, "F0104", question))
         case "instance.start" | "instance.detach":
             _ask_start(instance, at)
+        case "instance.cancel":
+            other, why = at.args
+            assert isinstance(other, InstanceValue)
+            pass_number = instance.machine.pass_number
+            instance.cancels.append(
+                NewCancel(at.key, other.name, other.birth, _text(why), at.asked, pass_number)
+            )
         case _:
             _ask_send(instance, at)
 
@@ -459,19 +470,18 @@ def _ask_send(instance: Instance, at: AtOperation) -> None:
     )
 
 
-def settle(instance: Instance, started: tuple[Started, ...], sent: tuple[SentMessage, ...]) -> None:
-    """What a save found for its starts and sends goes to the tasks that asked."""
-    if not started and not sent:
+def settle(instance: Instance, saved: Saved) -> None:
+    """What a save found at other instances goes to the tasks that asked."""
+    found: tuple[_Outcome, ...] = (*saved.started, *saved.sent, *saved.cancelled)
+    if not found:
         return
-    outcomes: dict[str, Started | SentMessage] = {one.key: one for one in started}
-    outcomes.update({one.key: one for one in sent})
+    outcomes = {one.key: one for one in found}
     for task in list(instance.machine.tasks.values()):
         at = task.at
         if not isinstance(at, AtOperation) or at.key not in outcomes:
             continue
-        found = outcomes[at.key]
         try:
-            value = _found(instance, at, found)
+            value = _found(instance, at, outcomes[at.key])
         except FlowError as mistake:
             fail(instance, task, Failure(mistake.code, mistake.message))
             continue
@@ -507,6 +517,8 @@ def _read_written(instance: Instance, at: AtOperation, result: str) -> object:
         term = at.args[1]
         assert isinstance(term, TermValue)
         return instance.decode(result, term.term)
+    if at.name == "instance.cancel":
+        return _cancelled(instance, _text(raw))
     assert isinstance(raw, dict)
     if at.name in _STARTS:
         return _found(instance, at, Started(at.key, str(raw["birth"]), False, str(raw["flow"])))
@@ -515,8 +527,10 @@ def _read_written(instance: Instance, at: AtOperation, result: str) -> object:
     return _found(instance, at, SentMessage(at.key, str(raw["outcome"]), seq))
 
 
-def _found(instance: Instance, at: AtOperation, found: Started | SentMessage) -> object:
+def _found(instance: Instance, at: AtOperation, found: _Outcome) -> object:
     types = instance.program.types
+    if isinstance(found, CancelAsked):
+        return _cancelled(instance, found.outcome)
     if isinstance(found, Started):
         flow, name = _text(at.args[0]), _text(at.args[1])
         if found.flow != flow:

@@ -221,11 +221,6 @@ async def let_leave(instance: Instance) -> None:
         await instance.host.leave(leaving)
 
 
-def drop_noted(instance: Instance) -> None:
-    """Steps that will not leave after all: their tasks are frozen at them, unasked."""
-    instance.noted.clear()
-
-
 # -- how an attempt ends -----------------------------------------------------------------------
 
 

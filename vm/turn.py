@@ -128,9 +128,7 @@ async def live(instance: Instance) -> None:
 
 async def _stop(instance: Instance, failure: Failure) -> None:
     """Nothing more will happen alone: the instance is written as it is, for a person."""
-    steps.drop_noted(instance)
-    instance.starts.clear()
-    instance.sends.clear()
+    instance.drop_asked()
     instance.note("stopped", code=failure.code, message=failure.message)
     await instance.save("stopped", release=True, waits=(), stopped_by=failure)
     raise LeftMemory
@@ -223,7 +221,7 @@ async def _keep_answers(instance: Instance) -> None:
 
     While more has come already, answers wait for it. The state goes with the wave that leaves.
     """
-    if instance.cancel_told and not (instance.starts or instance.sends):
+    if instance.cancel_told and not instance.asks_others():
         events.heed(instance, await instance.save("running", release=False))
     elif not instance.host.ready():
         await instance.flush_puts()
@@ -231,7 +229,7 @@ async def _keep_answers(instance: Instance) -> None:
 
 def _pending(instance: Instance) -> bool:
     """Whether something waits for a write: a step to leave, a start, a send, an answer."""
-    return bool(instance.noted or instance.starts or instance.sends or instance.replies)
+    return bool(instance.noted or instance.asks_others() or instance.replies)
 
 
 async def _write(instance: Instance) -> None:
@@ -249,7 +247,7 @@ async def _write(instance: Instance) -> None:
         return
     if saved.may_leave:
         await steps.let_leave(instance)
-    operations.settle(instance, saved.started, saved.sent)
+    operations.settle(instance, saved)
     events.heed(instance, saved)
 
 
@@ -297,9 +295,7 @@ async def _rest(instance: Instance) -> None:
 
 async def _leave(instance: Instance) -> None:
     """Drained or paused: steps under way here end, then the instance is written and let go."""
-    steps.drop_noted(instance)
-    instance.starts.clear()
-    instance.sends.clear()
+    instance.drop_asked()
     if instance.draining < 2 and any(opened.mine for opened in instance.open.values()):
         await instance.flush_puts()
         await events.wait(instance, instance.next_time())

@@ -17,7 +17,7 @@ from qoqi.runtime.simulation.world import Crash, Leaving, Simulation
 from qoqi.runtime.store.protocol import Filter, Store
 from qoqi.vm.host import LOST, RETRY, SPENT, TIMEOUT
 
-WRITES = frozenset({"lease", "save", "put_result", "put_results", "give_up", "late", "cancel"})
+WRITES = frozenset({"lease", "save", "put_result", "put_results", "give_up", "late"})
 
 
 class Broken(AssertionError):

@@ -272,7 +272,7 @@ class SimHost:
             world.asked_for[row.key] = (row.attempt, save.version, row.step)
         saved, woken = world.store.save(self.id, self.daemon.me, save, starts, world.now)
         self.version = save.version
-        world.tell_all(woken, self.id, save.enter_finish is not None)
+        world.tell_all(woken, self.id)
         return saved
 
     async def put_result(self, put: PutResult) -> Attempt:
@@ -355,9 +355,6 @@ class SimHost:
     async def find(self, flow: str, name: str) -> str | None:
         row = self.world.store.instance(name)
         return row.birth if row is not None and row.flow == flow else None
-
-    async def cancel_other(self, instance: str, birth: str, reason: str) -> str:
-        return self.world.cancel(instance, reason, birth=birth, actor=self.id)
 
     async def answer(self, seq: int) -> tuple[str, str] | None:
         return self.world.store.answer(seq)
@@ -594,18 +591,14 @@ class Simulation:
         reason: str,
         *,
         now: bool = False,
-        birth: str | None = None,
-        actor: str = "",
     ) -> str:
-        """ok, ended, or `refused: TEXT`. With an actor, another instance asks."""
+        """ok, ended, or `refused: TEXT`."""
         self.order += 1
         cancel = Cancel(f"cancel-{self.order}", reason, now, self.now)
-        store = self.store if actor else self.outside
-        asked = store.cancel(id, birth, cancel, self.now, actor or "test")
+        asked = self.outside.cancel(id, None, cancel, self.now, "test")
         if asked.outcome == "ok":
             self.tell(id, CancelTold())
-            if not actor:
-                self.settle()
+            self.settle()
         if asked.outcome == "refused":
             return f"refused: {asked.text}"
         return "ok" if asked.outcome == "ok" else "ended"
@@ -643,7 +636,9 @@ class Simulation:
             if held is not None:
                 held.host.push(event)
 
-    def tell_all(self, woken: Woken, teller: str, cancels: bool) -> None:
+    def tell_all(self, woken: Woken, teller: str) -> None:
         for id, _ in woken.owners:
             if id != teller:
-                self.tell(id, CancelTold() if cancels else Told(teller))
+                self.tell(id, Told(teller))
+        for id, _ in woken.cancels:
+            self.tell(id, CancelTold())

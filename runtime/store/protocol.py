@@ -176,9 +176,13 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Woken:
-    """A save's news for others: instances (and the incarnations that hold them) to be told."""
+    """A save's news: instances (and the incarnations that hold them) to be told.
+
+    `cancels` are those of which a cancellation was asked.
+    """
 
     owners: tuple[tuple[str, str | None], ...] = field(default=())
+    cancels: tuple[tuple[str, str | None], ...] = field(default=())
 
 
 class Store(Protocol):

@@ -22,7 +22,7 @@ from qoqi.runtime.model import ENDED, Phase, Status
 from qoqi.runtime.store import messages, sql, waits
 from qoqi.runtime.store.attempts import key_range
 from qoqi.runtime.store.dialect import Database
-from qoqi.runtime.store.instances import insert
+from qoqi.runtime.store.instances import cancel, insert
 from qoqi.runtime.store.lifecycle import (
     Head,
     NotAllowed,
@@ -39,8 +39,10 @@ from qoqi.runtime.store.lifecycle import (
 from qoqi.runtime.store.protocol import SendOutcome, StartRequest, Woken
 from qoqi.vm.host import (
     Cancel,
+    CancelAsked,
     LeaseLost,
     NewAttempt,
+    NewCancel,
     NewInstance,
     NewMessage,
     PutLost,
@@ -74,14 +76,14 @@ def save(
     saved, told = _write(db, id, me, save, starts, now, may_leave)
     if save.drop_before is not None:
         db.run(sql.DROP_BEFORE, {**key_range(id, before.birth), "before": save.drop_before})
-    woken: _Owners = list(told.owners)
+    woken, cancels = list(told.owners), list(told.cancels)
     if not ended:
         waits.stand(db, id, save.waits)
     if save.enter_finish is not None:
-        woken += cancel_children(db, id, before.birth, save.enter_finish, now)
+        cancels += cancel_children(db, id, before.birth, save.enter_finish, now)
 
     changes = _changes(before, save, now)
-    if seen:
+    if seen and not any(new.to == id for new in save.cancels):
         changes["cancel"] = None
     if not keeps_lease:
         changes["lease_owner"] = changes["lease_until"] = None
@@ -91,7 +93,7 @@ def save(
         woken += tell_waiters(db, id, before.birth, save.status == Status.FAILED, now)
     if pending is not None or before.paused:
         saved = replace(saved, cancel=pending, paused=bool(before.paused))
-    return saved, Woken(tuple(woken)) if woken else _NOBODY
+    return saved, Woken(tuple(woken), tuple(cancels)) if woken or cancels else _NOBODY
 
 
 def _write(
@@ -112,7 +114,7 @@ def _write(
     if ledger:
         db.many(sql.NEW_LEDGER, ledger)
     _write_channels(db, id, save)
-    if not (save.taken or save.replies or save.starts or save.sends):
+    if not (save.taken or save.replies or save.starts or save.sends or save.cancels):
         return _LEFT if may_leave or not save.attempts else _STAYED, _NOBODY
     woken: _Owners = []
     _write_messages(db, id, save, now, woken)
@@ -121,8 +123,12 @@ def _write(
         for new, request in zip(save.starts, starts, strict=True)
     )
     sent = tuple(_send(db, id, message, now, woken) for message in save.sends)
-    saved = Saved(may_leave=may_leave or not save.attempts, started=started, sent=sent)
-    return saved, Woken(tuple(woken))
+    cancels: _Owners = []
+    cancelled = tuple(_cancel(db, id, new, now, cancels) for new in save.cancels)
+    saved = Saved(
+        may_leave=may_leave or not save.attempts, started=started, sent=sent, cancelled=cancelled
+    )
+    return saved, Woken(tuple(woken), tuple(cancels))
 
 
 def _cancellation(before: Head, save: Save, ended: bool) -> tuple[bool, Cancel | None]:
@@ -305,9 +311,9 @@ def _insert_attempts(
 
 
 def _keep_answer(
-    db: Database, id: str, by: NewInstance | NewMessage, result: dict[str, object], now: int
+    db: Database, id: str, by: NewInstance | NewMessage | NewCancel, result: object, now: int
 ) -> None:
-    """What a start or a send found is kept by the write that found it: a replay finds the same.
+    """What the store found for another instance is kept by the same write, for a replay.
 
     An undo's send that is made again after a crash finds its own message; the first outcome stays.
     """
@@ -382,7 +388,21 @@ def _send(db: Database, id: str, message: NewMessage, now: int, woken: _Owners) 
     return SentMessage(message.key, sent.outcome, sent.seq)
 
 
-# -- children ----------------------------------------------------------------------------------
+# -- other instances ---------------------------------------------------------------------------
+
+
+def _cancel(db: Database, id: str, new: NewCancel, now: int, cancels: _Owners) -> CancelAsked:
+    asked = cancel(db, new.to, new.birth, Cancel(new.key, new.reason, False, now), now, id)
+    match asked.outcome:
+        case "ok":
+            cancels.append((new.to, asked.owner))
+            outcome = "ok"
+        case "refused":
+            outcome = f"refused: {asked.text}"
+        case _:
+            outcome = "ended"
+    _keep_answer(db, id, new, outcome, now)
+    return CancelAsked(new.key, outcome)
 
 
 def _start(

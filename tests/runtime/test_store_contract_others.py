@@ -178,7 +178,7 @@ def test_entering_finish_cancels_the_children_that_live_and_were_not_told(lab: L
     _, woken = lab.saved(
         "a", phase="finish", result='{"Err":"no"}', enter_finish="it returned an Err"
     )
-    assert set(woken.owners) == {("asleep", None), ("held", ME)}
+    assert set(woken.cancels) == {("asleep", None), ("held", ME)}
     cancel = json.loads(lab.row("held").cancel or "")
     assert cancel["reason"] == "its parent ended: it returned an Err"
     assert cancel["now"] is False
