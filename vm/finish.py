@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from qoqi.vm import events, steps
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, StepDef
-from qoqi.vm.failure import Failure
+from qoqi.vm.failure import Failure, FlowError
 from qoqi.vm.frames import AtStep, Task, UndoEntry
 from qoqi.vm.host import (
     FAILED,
@@ -51,7 +51,9 @@ async def returned(instance: Instance) -> None:
     machine.returned = True
     result = value_text(value)
     if _is(value, instance.program.types.result, "Err"):
-        _collect_undos(instance)
+        unread = _collect_undos(instance)
+        if unread:
+            raise Stopped(Failure("F0102", "; ".join(unread)))
         await _enter(instance, result, "it returned an Err")
         return
     machine.undos = [entry for entry in machine.undos if entry.final]
@@ -72,14 +74,15 @@ async def cancelled(instance: Instance, cancel: Cancel) -> None:
     acted = _gave_no_answer(instance)
     instance.drop_asked()
     acted += await _let_steps_end(instance)
-    _collect_undos(instance)
+    unread = _collect_undos(instance)
     instance.seen_cancel = cancel.id or None
     result = json_text({"reason": cancel.reason, "at": cancel.at})
     instance.note("cancelled", reason=cancel.reason)
-    if acted:
+    if acted or unread:
         _drop_tasks(instance)
         names = ", ".join(dict.fromkeys(acted))
-        failure = Failure("R0013", f"{names} may have acted: its limit passed with no answer")
+        whys = [f"{names} may have acted: its limit passed with no answer"] if acted else []
+        failure = Failure("R0013", "; ".join([*whys, *unread]))
         instance.note("stopped", code=failure.code, message=failure.message)
         await instance.save(
             "stopped",
@@ -123,8 +126,11 @@ async def _let_steps_end(instance: Instance) -> list[str]:
     return acted
 
 
-def _collect_undos(instance: Instance) -> None:
-    """Undos of a replay that did not get so far, and of answers not given to their task (O2)."""
+def _collect_undos(instance: Instance) -> list[str]:
+    """Undos of a replay that did not get so far, and of answers not given to their task (O2).
+
+    Says which answers this version cannot read: what would undo them is not known.
+    """
     machine = instance.machine
     numbers = {entry.number for entry in machine.undos}
     machine.undos += [entry for entry in machine.undos_at_stop if entry.number not in numbers]
@@ -138,13 +144,19 @@ def _collect_undos(instance: Instance) -> None:
         if row.key not in registered and (row.given is None or row.key in instance.replaying)
     ]
     by_name = {step.name: step for step in instance.program.chunk.steps}
+    unread = []
     for row in sorted(rows, key=lambda row: (row.given or 1 << 60, row.ended or 0, row.key)):
         step = by_name.get(row.step)
         if step is None or row.key in instance.given_here:
             continue
-        args = _arguments(instance.program, instance, step, row.asked)
-        value = instance.decode(row.result or "null", step.result)
+        try:
+            args = _arguments(instance.program, instance, step, row.asked)
+            value = instance.decode(row.result or "null", step.result)
+        except FlowError as misfit:
+            unread.append(f"what `{row.step}` did does not fit this version: {misfit.message}")
+            continue
         steps.register_undos(instance, step, args, value, row)
+    return unread
 
 
 def unclaimed(instance: Instance) -> list[Attempt]:
@@ -264,7 +276,10 @@ async def _undo_step(instance: Instance, entry: UndoEntry) -> None:
     step = program.chunk.steps[number]
     machine = instance.machine
     key = undo_key(machine.id, machine.birth, machine.pass_number, entry.number)
-    args = _arguments(program, instance, step, entry.args)
+    try:
+        args = _arguments(program, instance, step, entry.args)
+    except FlowError as misfit:
+        raise Stopped(_could_not_undo(step.name, misfit.message)) from None
     while True:
         last = instance.kept.get(key)
         if last is None or last.result == SPENT:
@@ -273,10 +288,17 @@ async def _undo_step(instance: Instance, entry: UndoEntry) -> None:
             await _wait_for_undo(instance, step, key, last)
         elif last.result in WORDS:
             if not await _try_again(instance, step, args, last):
+                otherwise = call(program, step.otherwise, args, instance.machine.flow_slots)
+                _check_undone(instance, program, entry, otherwise)
+                instance.note("undone", step=entry.target, key=key)
                 return
             await _leave_undo(instance, program, number, entry, key, args, last)
         else:
-            value = from_json(parse_json(last.result), step.result, program.types, program.default)
+            try:
+                raw = parse_json(last.result)
+                value = from_json(raw, step.result, program.types, program.default)
+            except FlowError as misfit:
+                raise Stopped(_could_not_undo(step.name, misfit.message)) from None
             _check_undone(instance, program, entry, value)
             instance.note("undone", step=entry.target, key=key)
             return

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from qoqi.runtime.simulation.world import Leaving, Reply, Simulation
-from qoqi.vm.host import RETRY, TIMEOUT, Cancel
+from qoqi.vm.host import RETRY, TIMEOUT, Cancel, PutResult
 from qoqi.vm.jsonform import parse_json
 from tests.reliability.lab import (
     DAY,
@@ -107,6 +107,33 @@ def test_an_undo_that_gives_err_stops_it_with_the_rest_still_to_undo() -> None:
     assert isinstance(undos, dict)
     assert len(undos["undo"]) == 2
     assert undone(simulation) == [("hotel-1", 1)]
+
+
+def test_an_undo_whose_answer_does_not_fit_its_step_stops_it_too() -> None:
+    simulation = world(TRIP, booking(lambda leaving: Reply("7")))
+    simulation.start(MAIN, "i", ())
+    simulation.send("i", "news", "rain")
+    simulation.rest()
+
+    row = simulation.row("i")
+    assert (row.status, row.phase, row.error_code) == ("stopped", "finish", "R0015")
+    assert "drop could not undo: " in (row.stopped_by or "")
+    assert undone(simulation) == [("hotel-1", 1)]
+
+
+def test_a_cancellation_that_finds_an_answer_it_cannot_read_leaves_the_rest_to_a_person() -> None:
+    """What would undo it is not known, so the instance does not end as if all were undone."""
+    simulation = world(TRIP, slow_booking(HOUR))
+    simulation.start(MAIN, "i", ())
+    simulation.cancel("i", "no")
+    (key,) = (step.key for step in simulation.left)
+    simulation.outside.put_result(PutResult(key, 1, "7"), simulation.now)
+    simulation.rest()
+
+    row = simulation.row("i")
+    assert (row.status, row.phase, row.error_code) == ("stopped", "finish", "R0013")
+    assert "what `book` did does not fit this version" in (row.stopped_by or "")
+    assert row.cancel is None
 
 
 def test_a_resume_runs_that_undo_again_and_no_other_step() -> None:
