@@ -13,8 +13,8 @@ What goes wrong. A turn that raises is logged and its instance given back as the
 taken again; the third time in a row it is stopped (R0011). The store counts takings after which nothing
 was heard of an instance, and one at its third is stopped without being run: it ends its daemon.
 So that the others that were in memory then are not blamed, one that is counted already is a
-suspect: suspects are taken one after the other, each once the one before was written or came to
-rest, and coming to rest ends the suspicion (`lease.prove`). A busy store makes loops wait and go
+suspect: suspects are taken one after the other, each once all that is in memory was written or
+came to rest, and coming to rest ends the suspicion (`lease.prove`). A busy store makes loops wait and go
 on. So no instance takes another, or the daemon, with it.
 
 Draining. Nothing new is taken, steps under way end within a limit, every instance writes itself as
@@ -276,6 +276,8 @@ class Daemon:
     async def _take_suspect(self, id: str) -> None:
         """It was in memory when a daemon died: alone in doubt, until it is proven or gone."""
         async with self._alone:
+            for host in list(self.hosts.values()):
+                await host.proven.wait()
             if self.draining:
                 del self._early[id]
                 return
