@@ -9,16 +9,14 @@ A check is what an editor and a person wait for, so what only a build needs is i
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from qoqi import stdlib
 from qoqi.compiler.causes import first_causes
 from qoqi.compiler.diagnostics import Diagnostic, Severity, sort
+from qoqi.compiler.garbage import paused
 from qoqi.compiler.names.symbols import FlowSymbol
 from qoqi.compiler.project import cache
 from qoqi.compiler.project.load import (
@@ -35,6 +33,7 @@ from qoqi.compiler.source import LineIndex, SourceFile
 from qoqi.compiler.syntax.parser import Parsed, parse
 from qoqi.compiler.types.checker import check as check_types
 from qoqi.compiler.types.facts import Checked
+from qoqi.vm.dataclass import dataclass
 
 if TYPE_CHECKING:
     from qoqi.compiler.emit.tests import EmittedTests
@@ -145,7 +144,7 @@ def check(root: str, reader: Reader | None = None) -> CheckResult:
 
 def check_package(package: Package) -> CheckResult:
     """Checks a package that was read: syntax, names, types, then the rules of flows."""
-    with _no_collection():
+    with paused():
         parsed = {source.module: parse(source) for source in package.sources}
         checked, problems = check_types(parsed, package.packages)
         found = [*package.diagnostics, *problems]
@@ -155,19 +154,6 @@ def check_package(package: Package) -> CheckResult:
     sources |= {name: module.file for name, module in parsed.items()}
     causes = tuple(sort(first_causes(found, parsed)))
     return CheckResult(package, parsed, sources, checked, causes)
-
-
-@contextmanager
-def _no_collection() -> Generator[None]:
-    """Stops the search for cycles while trees and facts grow: there are next to none among them,
-    and looking again and again takes a sixth of the time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def build(

@@ -67,12 +67,14 @@ def first_causes(found: Sequence[Diagnostic], parsed: Mapping[str, Parsed]) -> S
 
 
 def _declarations(parsed: Mapping[str, Parsed]) -> _Find:
-    starts = {
-        each.file.path: [item.span.start for item in each.module.items] for each in parsed.values()
-    }
+    modules = {each.file.path: each.module for each in parsed.values()}
+    starts: dict[str, list[int]] = {}
 
     def find(file: str, span: Span) -> tuple[str, int] | None:
-        if not starts.get(file):
+        if file not in starts:
+            items = modules[file].items if file in modules else ()
+            starts[file] = [item.span.start for item in items]
+        if not starts[file]:
             return None
         return file, max(bisect_right(starts[file], span.start) - 1, 0)
 

@@ -7,10 +7,10 @@ Nothing here draws. `runtime.cli.render` shows a diagnostic in a terminal, `to_j
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
 from qoqi.compiler.source import LineIndex, Span
+from qoqi.vm.dataclass import dataclass
 
 
 class Severity(IntEnum):

@@ -20,22 +20,26 @@ Diagnostics are the same as those of `api.check`, which is a test.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping
+from dataclasses import field, replace
 
 from qoqi import stdlib
 from qoqi.compiler.causes import first_causes
 from qoqi.compiler.diagnostics import Diagnostic, Severity, sort
+from qoqi.compiler.garbage import paused
 from qoqi.compiler.project.load import Package
+from qoqi.compiler.rules.context import whole
 from qoqi.compiler.rules.registry import run_rules_of
 from qoqi.compiler.source import SourceFile
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.syntax.parser import Parsed, parse
+from qoqi.compiler.syntax.reparse import reparse
 from qoqi.compiler.types.call_graph import CallGraph
 from qoqi.compiler.types.checker import check_program, summary
 from qoqi.compiler.types.colours import infer
 from qoqi.compiler.types.context import Program
 from qoqi.compiler.types.facts import Checked
+from qoqi.vm.dataclass import dataclass
 
 
 class Superseded(Exception):
@@ -78,14 +82,50 @@ def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(each.severity is Severity.ERROR for each in diagnostics)
 
 
+# How much of a whole check is parsing, and parsing and types, of one.
+_PARSING, _TYPES = 0.4, 0.7
+
+
 def never() -> bool:
     return False
 
 
+def unseen(_: float) -> None:
+    """Nobody looks at how much is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Who waits for a check. It is asked again and again, some hundred times in a second, whether
+    the check is `stale`, and told how much of it is done.
+
+    `known` are modules that were parsed already, by path: for those that have the same text.
+    """
+
+    stale: Callable[[], bool] = never
+    progress: Callable[[float], None] = unseen
+    known: MutableMapping[str, Parsed] = field(default_factory=dict[str, Parsed])
+
+    def poll(self) -> None:
+        if self.stale():
+            raise Superseded
+
+    def parsed(self, source: SourceFile) -> Parsed:
+        found = self.known.get(source.path)
+        if found is None or found.file != source:
+            found = self.known[source.path] = parse(source)
+        return found
+
+
 def recheck(
-    package: Package, before: Snapshot | None = None, stale: Callable[[], bool] = never
+    package: Package, before: Snapshot | None = None, watch: Watch | None = None
 ) -> Snapshot:
-    """The package as it is now. Raises `Superseded` soon after `stale()` became true."""
+    """The package as it is now. Raises `Superseded` soon after the watch says it is stale."""
+    with paused():
+        return _recheck(package, before, watch or Watch())
+
+
+def _recheck(package: Package, before: Snapshot | None, watch: Watch) -> Snapshot:
     if before is not None and before.package.packages != package.packages:
         before = None
     parsed: dict[str, Parsed] = {}
@@ -95,13 +135,13 @@ def recheck(
         if old is not None and old.file == source:
             parsed[source.module] = old
             continue
-        if stale():
-            raise Superseded
-        parsed[source.module] = parse(source)
+        watch.poll()
+        watch.progress(_PARSING * len(parsed) / len(package.sources))
+        parsed[source.module] = watch.parsed(source) if old is None else reparse(old, source)
         changed.add(source.module)
     edges = Imports({name: imports(name, parsed, package.packages) for name in parsed})
     if before is None:
-        return _check(package, parsed, set(parsed), None, edges, stale)
+        return _check(package, parsed, set(parsed), None, edges, watch)
     if not changed:
         found = _all(package, parsed, before.findings)
         return replace(before, package=package, diagnostics=found, again=frozenset())
@@ -110,10 +150,51 @@ def recheck(
     if importers - again and _noticed(again, parsed, before):
         again |= importers
     again |= edges.cycles(_pointing(again, parsed, before))
-    snapshot = _check(package, parsed, again, before, edges, stale)
+    snapshot = _check(package, parsed, again, before, edges, watch)
     if importers - again and any(snapshot.findings[name].impure for name in again):
-        snapshot = _check(package, parsed, again | importers, before, edges, stale)
+        snapshot = _check(package, parsed, again | importers, before, edges, watch)
     return snapshot
+
+
+def first_look(package: Package, module: str, watch: Watch) -> Snapshot:
+    """One module, as far as its syntax, names and types tell, without rules and colours.
+
+    The package of this snapshot is that module and those it uses, of which only what they declare
+    is read. Its diagnostics are among those of a whole check, which finds more: what the rules say,
+    and what others say of this module. No check can go on from it.
+    """
+    with paused():
+        sources = {source.module: source for source in package.sources}
+        parsed = {module: watch.parsed(sources[module])}
+        waiting = [module]
+        while waiting:
+            for name in imports(waiting.pop(), parsed, package.packages, sources):
+                if name not in parsed:
+                    watch.poll()
+                    parsed[name] = watch.parsed(sources[name])
+                    waiting.append(name)
+        path = sources[module].path
+        program = check_program(parsed, package.packages, only={module}, poll=watch.poll)
+        types = [each for each in program.diagnostics if each.file == path]
+        found = first_causes([*parsed[module].diagnostics, *types], parsed)
+        program.diagnostics = []
+        return Snapshot(
+            package=replace(package, sources=tuple(sources[name] for name in sorted(parsed))),
+            parsed=parsed,
+            sources=_texts(parsed),
+            program=program,
+            checked=summary(program, parsed),
+            graph=CallGraph(),
+            findings={},
+            diagnostics=tuple(sort(found)),
+            again=frozenset(parsed),
+        )
+
+
+def _texts(parsed: Mapping[str, Parsed]) -> dict[str, SourceFile]:
+    """The sources of a package and of the standard library, by module."""
+    sources = {source.module: source for source in stdlib.sources()}
+    return sources | {name: each.file for name, each in parsed.items()}
 
 
 def _check(
@@ -122,30 +203,28 @@ def _check(
     again: set[str],
     before: Snapshot | None,
     edges: Imports,
-    stale: Callable[[], bool],
+    watch: Watch,
 ) -> Snapshot:
     """One round: the modules in `again` are checked, for the others what is known stays."""
     chosen = {name: parsed[name] for name in sorted(again)}
-    if stale():
-        raise Superseded
-    program = check_program(chosen, package.packages, before.program if before else None)
-    if stale():
-        raise Superseded
+    watch.poll()
+    old = before.program if before is not None else None
+    program = check_program(chosen, package.packages, old, poll=watch.poll)
+    watch.poll()
+    watch.progress(_TYPES)
     checked = summary(program, parsed)
-    sources = {source.module: source for source in stdlib.sources()}
-    sources |= {name: each.file for name, each in parsed.items()}
-    view = _view(checked, edges.uses(again))
+    sources = _texts(parsed)
     graph = infer(checked, before.graph if before is not None else None, again)
+    known = whole(checked, graph)
     findings = dict(before.findings) if before is not None else {}
     found_in: dict[str, list[Diagnostic]] = {}
     for diagnostic in program.diagnostics:
         found_in.setdefault(diagnostic.file, []).append(diagnostic)
-    for name, each in chosen.items():
-        if stale():
-            raise Superseded
+    for count, (name, each) in enumerate(chosen.items()):
+        watch.progress(_TYPES + (1 - _TYPES) * count / len(chosen))
         findings[name] = Findings(
             types=tuple(found_in.get(each.file.path, ())),
-            rules=tuple(run_rules_of(name, edges.uses({name}), view, sources, graph)),
+            rules=tuple(run_rules_of(name, checked, sources, graph, known, watch.poll)),
             interface=interface(each),
             impure=_impure(graph, each.module),
         )
@@ -165,30 +244,24 @@ def _all(
     return tuple(sort(first_causes(found, parsed)))
 
 
-def _view(checked: Checked, names: set[str]) -> Checked:
-    """What was checked, as if the package had these modules only, and the library."""
-    own = {flow.module for flow in checked.flows}
-    modules = {
-        name: tree
-        for name, tree in checked.modules.items()
-        if name in names or (name not in own and name.split(".", 1)[0] == "std")
-    }
-    flows = tuple(flow for flow in checked.flows if flow.module in names)
-    return replace(checked, modules=modules, flows=flows)
-
-
 # -- who depends on whom -------------------------------------------------------------------------
 
 
-def imports(name: str, parsed: Mapping[str, Parsed], packages: Mapping[str, str]) -> set[str]:
-    """The modules of the package that one imports."""
+def imports(
+    name: str,
+    parsed: Mapping[str, Parsed],
+    packages: Mapping[str, str],
+    among: Collection[str] | None = None,
+) -> set[str]:
+    """The modules of the package that one imports; `among` are all there are, if not `parsed`."""
+    there = parsed if among is None else among
     found: set[str] = set()
     package = packages.get(name, "")
     for item in parsed[name].module.items:
         if isinstance(item, ast.ImportDecl):
             dotted = ".".join(part.name for part in item.path)
             for path in (f"{package}.{dotted}" if package else dotted, dotted):
-                if path in parsed:
+                if path in there:
                     found.add(path)
                     break
     return found

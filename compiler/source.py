@@ -7,8 +7,9 @@ exist only at the edges (a rendered diagnostic, JSON, the language server) and a
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from qoqi.vm.dataclass import dataclass
 
 
 class Span(NamedTuple):

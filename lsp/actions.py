@@ -7,10 +7,12 @@ before it is offered: the package with the edits must have no diagnostic it did 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import TypeAlias
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit
-from qoqi.compiler.incremental import Snapshot
+from qoqi.compiler.incremental import Snapshot, Watch
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 from qoqi.lsp.changes import (
@@ -26,6 +28,8 @@ from qoqi.lsp.changes import (
 from qoqi.lsp.rewrites import add_type, call_to_step, fill_record, write_arms
 from qoqi.lsp.variables import extract_variable, inline_variable
 
+Edits: TypeAlias = tuple[Edit, ...]
+
 
 def actions(
     snapshot: Snapshot,
@@ -33,8 +37,16 @@ def actions(
     module: str,
     selected: Span,
     only: Sequence[str] = (),
+    watch: Watch | None = None,
+    *,
+    later: bool = False,
 ) -> list[Action]:
-    """What is offered for a selection, or at a cursor."""
+    """What is offered for a selection, or at a cursor.
+
+    What is made here is tried in checks with a `watch`. To find the fixes that go together takes
+    many: the action that does all of them is made if it is asked for by its kind, or else has no
+    edits yet where they may come `later`.
+    """
 
     def wanted(kind: str) -> bool:
         return not only or any(kind == each or kind.startswith(f"{each}.") for each in only)
@@ -47,7 +59,7 @@ def actions(
     facts = snapshot.checked.facts.get(module)
     if tree is None or facts is None or module not in snapshot.parsed:
         return found
-    at = At(snapshot, module, tree, facts)
+    at = At(snapshot, module, tree, facts, watch or Watch())
     makers = {
         REWRITE: (fill_record, call_to_step, add_type, write_arms),
         EXTRACT: (extract_variable,),
@@ -59,8 +71,8 @@ def actions(
                 found += [each for each in make(at, selected) if at.harmless(each.edits)]
     if wanted(ORGANIZE):
         found += sort_imports(at)
-    if wanted(FIX_ALL):
-        found += fix_all(at, known)
+    if wanted(FIX_ALL) and (only or later):
+        found += fix_all(at, known, later=not only)
     return found
 
 
@@ -77,25 +89,43 @@ def fixes(diagnostics: Iterable[Diagnostic], selected: Span) -> list[Action]:
     return found
 
 
-def fix_all(at: At, diagnostics: Sequence[Diagnostic]) -> list[Action]:
+def fix_all(at: At, diagnostics: Sequence[Diagnostic], *, later: bool = False) -> list[Action]:
     """One action with the fix of every diagnostic that has just one, as far as they go together."""
-    chosen: list[Edit] = []
-    count = 0
-    for each in diagnostics:
-        if len(each.fixes) != 1:
-            continue
-        edits = each.fixes[0].edits
-        if any(edit.file != at.file.path for edit in edits):
-            continue
-        if any(_overlap(edit.span, other.span) for edit in edits for other in chosen):
-            continue
-        if at.harmless([*chosen, *edits]):
-            chosen += edits
-            count += 1
-    if not count:
+    candidates = [
+        each.fixes[0].edits
+        for each in diagnostics
+        if len(each.fixes) == 1 and all(edit.file == at.file.path for edit in each.fixes[0].edits)
+    ]
+    title = "Fix all problems that have one fix" if len(candidates) > 1 else "Fix the problem"
+    action = Action(title, FIX_ALL, (), later=True)
+    if later and candidates:
+        return [action]
+    chosen = _together(at, [], candidates)
+    if not chosen:
         return []
-    title = "Fix all problems that have one fix" if count > 1 else "Fix the problem"
-    return [Action(title, FIX_ALL, tuple(chosen))]
+    title = title if len(chosen) > 1 else "Fix the problem"
+    edits = tuple(edit for each in chosen for edit in each)
+    return [replace(action, title=title, edits=edits, later=False)]
+
+
+def _together(at: At, chosen: list[Edits], candidates: list[Edits]) -> list[Edits]:
+    """Those chosen, and of the candidates, in their order, all that do no harm beside them.
+
+    They are tried all at once, and in halves where that does harm: most of them do none.
+    """
+    apart: list[Edits] = []
+    for each in candidates:
+        others = [edit.span for edits in (*chosen, *apart) for edit in edits]
+        if not any(_overlap(edit.span, other) for edit in each for other in others):
+            apart.append(each)
+    if not apart:
+        return chosen
+    if at.harmless([edit for edits in (*chosen, *apart) for edit in edits]):
+        return [*chosen, *apart]
+    if len(apart) == 1:
+        return chosen
+    middle = len(apart) // 2
+    return _together(at, _together(at, chosen, apart[:middle]), apart[middle:])
 
 
 def _overlap(one: Span, other: Span) -> bool:

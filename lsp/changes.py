@@ -6,16 +6,17 @@ Whatever an action changes is tried first: `At.harmless` checks the package with
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from typing import TypeVar
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit
-from qoqi.compiler.incremental import Snapshot, recheck
+from qoqi.compiler.incremental import Snapshot, Watch, recheck
 from qoqi.compiler.source import SourceFile, Span
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.syntax.walk import node_at
 from qoqi.compiler.types.facts import Facts
 from qoqi.lsp.navigation import apply
+from qoqi.vm.dataclass import dataclass
 
 INDENT = "    "
 
@@ -32,23 +33,28 @@ KINDS = (QUICKFIX, EXTRACT, INLINE, REWRITE, ORGANIZE, FIX_ALL)
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`diagnostic` is the one that a quick fix removes; `preferred` marks the only one there is."""
+    """`diagnostic` is the one that a quick fix removes; `preferred` marks the only one there is.
+
+    The edits of an action that is for `later` are made once it is chosen.
+    """
 
     title: str
     kind: str
     edits: tuple[Edit, ...]
     diagnostic: Diagnostic | None = None
     preferred: bool = False
+    later: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """The file an action is in."""
+    """The file an action is in; `watch` is that of the checks that try it."""
 
     snapshot: Snapshot
     module: str
     tree: ast.Module
     facts: Facts
+    watch: Watch = field(default_factory=Watch)
 
     @property
     def file(self) -> SourceFile:
@@ -83,7 +89,7 @@ class At:
             else each
             for each in package.sources
         )
-        return recheck(replace(package, sources=sources), self.snapshot)
+        return recheck(replace(package, sources=sources), self.snapshot, self.watch)
 
     def harmless(self, edits: Sequence[Edit]) -> bool:
         """Whether there is no diagnostic after these edits that was not there before."""

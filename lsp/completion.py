@@ -8,8 +8,8 @@ Items have no documentation: `document` finds it when the editor shows one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TypeVar
 
 from qoqi.compiler.incremental import Snapshot
@@ -22,6 +22,7 @@ from qoqi.compiler.names.symbols import (
     ModuleSymbol,
     StepSymbol,
     StructSymbol,
+    Symbol,
     VariantSymbol,
 )
 from qoqi.compiler.source import Span
@@ -40,6 +41,7 @@ from qoqi.lsp.members import members, members_of_unimported
 from qoqi.lsp.names import Key, current, key_of
 from qoqi.lsp.probe import MARKS, Probe, Seen, probe
 from qoqi.lsp.wording import doc_of, header
+from qoqi.vm.dataclass import dataclass
 
 ENOUGH = 400
 
@@ -98,6 +100,14 @@ def in_text_or_comment(found: Probe) -> bool:
 def _items(snapshot: Snapshot | None, found: Probe, text: str) -> Iterator[Item]:
     seen = found.seen
     path = found.path
+    if words.names_a_stage(found.prefix):
+        return
+    if (target := words.given_target(found.prefix)) is not None:
+        yield from _replaced(snapshot, found, target)
+        return
+    if words.gives_an_answer(found.prefix):
+        yield from words.answers()
+        return
     if (imported := _inside(path, ast.ImportDecl)) is not None:
         if snapshot is not None:
             yield from _imports(snapshot, found, imported)
@@ -118,9 +128,8 @@ def _items(snapshot: Snapshot | None, found: Probe, text: str) -> Iterator[Item]
     struct = _struct_at(found)
     if struct is not None:
         yield from _fields(found, *struct)
-        if seen is None:
-            return
-    elif (stage := _inside(path, ast.StageStmt)) is not None and path[-1] in stage.variables:
+        return
+    if (stage := _inside(path, ast.StageStmt)) is not None and path[-1] in stage.variables:
         yield from _stage_variables(found, snapshot)
         return
     if (become := _inside(path, ast.BecomeStmt)) is not None and path[-1] is become.stage:
@@ -148,7 +157,8 @@ def _values(seen: Seen) -> Iterator[Item]:
     body = seen.body
     program, want = body.program, seen.want
     for name, type_ in seen.locals.items():
-        yield Item(name, "Variable", show(type_), name, False, fit(type_, want, 1))
+        rank = 1 if want is None else 2
+        yield Item(name, "Variable", show(type_), name, False, fit(type_, want, rank))
     if body.flow is not None:
         for symbol in body.flow.names.values():
             yield item_of(program, symbol, 2, want)
@@ -361,7 +371,7 @@ def _named_arguments(found: Probe, seen: Seen) -> Iterator[Item]:
     positional = call.args.index(arg)
     for index, (name, type_, _) in enumerate(params):
         if index >= positional and name not in given and name != "self":
-            yield Item(f"{name}:", "Field", show(type_), f"{name}: $1", True, 2)
+            yield Item(f"{name}:", "Field", show(type_), f"{name}: $1", True, 1)
 
 
 def _stage_variables(found: Probe, snapshot: Snapshot | None) -> Iterator[Item]:
@@ -376,13 +386,42 @@ def _stage_variables(found: Probe, snapshot: Snapshot | None) -> Iterator[Item]:
             yield Item(symbol.name, "Variable", show(type_), symbol.name, False, 0)
 
 
+def _replaced(snapshot: Snapshot | None, found: Probe, base: str) -> Iterator[Item]:
+    """What a `given` of a test may stand for: steps, and what only steps may call."""
+    scope = found.scope
+    if snapshot is None or scope is None:
+        return
+    program = snapshot.program
+    here: Mapping[str, Symbol] = {**scope.imports, **scope.names}
+    if base:
+        named = scope.own(base)
+        here = {}
+        if isinstance(named, ModuleSymbol) and named.name in program.scopes:
+            here = program.scopes[named.name].names
+        elif isinstance(named, FlowSymbol) and named.module in program.scopes:
+            flow = program.scopes[named.module].flows.get(named.qualified)
+            here = {step.name: step for step in flow.steps} if flow is not None else {}
+    acting = any(isinstance(each, FnSymbol) and each.native == "world" for each in here.values())
+    for name, symbol in here.items():
+        acts = isinstance(symbol, FnSymbol) and acting and symbol.native in (None, "world")
+        if isinstance(symbol, StepSymbol) or (acts and base):
+            item = item_of(program, symbol, 0, None)
+            signature = program.signatures.get(symbol)
+            holes = ", ".join("_" for _ in signature.params) if signature is not None else ""
+            yield replace(item, insert=f"{name}({holes}) => $0", snippet=True)
+        elif isinstance(symbol, ModuleSymbol | FlowSymbol) and not base:
+            yield replace(item_of(program, symbol, 2, None), label=name, insert=name)
+
+
 def _stages(found: Probe) -> Iterator[Item]:
     flow = _inside(found.path, ast.FlowDecl)
     if flow is None:
         return
-    from qoqi.compiler.rules.context import stages_of
+    from qoqi.compiler.rules.context import nodes, run_of
 
-    for stage in stages_of(flow):
+    run = run_of(flow)
+    stages = [each for each in nodes(run) if isinstance(each, ast.StageStmt)] if run else []
+    for stage in stages:
         names = [variable.name for variable in stage.variables]
         holes = ", ".join(f"{name}: ${index}" for index, name in enumerate(names, 1))
         insert = f"{stage.name.name}({holes})" if names else stage.name.name

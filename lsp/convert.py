@@ -8,7 +8,6 @@ of the standard library, `std/http.flow` there, are files of the installation he
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -20,6 +19,7 @@ from qoqi.compiler.source import Span
 from qoqi.lsp.links import page_link
 from qoqi.lsp.symbols import Outline
 from qoqi.lsp.text import Encoding, Text
+from qoqi.vm.dataclass import dataclass
 
 SOURCE = "flow"
 LIBRARY = Path(str(files("qoqi.stdlib")))

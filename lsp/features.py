@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from lsprotocol import types as lsp
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
 from qoqi.compiler.diagnostics import Edit
+from qoqi.compiler.incremental import Superseded, Watch
 from qoqi.compiler.source import Span
 from qoqi.lsp import (
     actions,
@@ -21,10 +22,11 @@ from qoqi.lsp import (
     signatures,
     symbols,
 )
+from qoqi.lsp.changes import Action
 from qoqi.lsp.convert import is_source, path_of, symbol, uri_of
 from qoqi.lsp.hover import hover
 from qoqi.lsp.items import Item
-from qoqi.lsp.server import FlowServer, Report
+from qoqi.lsp.server import At, FlowServer, Report
 
 FLOW = "flow"
 
@@ -34,6 +36,13 @@ class Refused(JsonRpcException):
 
     CODE = lsp.LSPErrorCodes.RequestFailed.value
     MESSAGE = "refused"
+
+
+class Modified(JsonRpcException):
+    """An answer that the text changed before there was one."""
+
+    CODE = lsp.LSPErrorCodes.ContentModified.value
+    MESSAGE = "the text changed"
 
 
 def register(server: FlowServer) -> None:
@@ -68,7 +77,8 @@ def _reading(server: FlowServer) -> None:
         document, result, module, offset = server.before(params.text_document.uri, params.position)
         snapshot = result.snapshot if result is not None else None
         text = document.text.value
-        found = signatures.signature_help(snapshot, document.path, module, text, offset)
+        with server.session.urgent():
+            found = signatures.signature_help(snapshot, document.path, module, text, offset)
         if found is None:
             return None
         doc = lsp.MarkupContent(lsp.MarkupKind.Markdown, found.documentation)
@@ -92,7 +102,8 @@ def _completing(server: FlowServer) -> None:
             return None
         snapshot = result.snapshot if result is not None else None
         text = document.text.value
-        found = completion.complete(snapshot, document.path, module, text, offset)
+        with server.session.urgent():
+            found = completion.complete(snapshot, document.path, module, text, offset)
         range_ = server.border.range(document.text, found.span)
         snippets = server.supports(
             "text_document", "completion", "completion_item", "snippet_support"
@@ -101,7 +112,11 @@ def _completing(server: FlowServer) -> None:
             _completion_item(server, item, range_, snippets, document.path, index)
             for index, item in enumerate(found.items)
         ]
-        return lsp.CompletionList(is_incomplete=bool(items), items=items)
+        # Names of other modules come from two letters on; what there is then, the editor sifts by
+        # itself. To ask again at each letter would keep an outdated list open while it waits, and
+        # VS Code takes an item of it for a line end: `String {⏎` became `String`.
+        sifted = found.span.end - found.span.start >= 2 and len(items) < completion.ENOUGH
+        return lsp.CompletionList(is_incomplete=bool(items) and not sifted, items=items)
 
     @server.feature(lsp.COMPLETION_ITEM_RESOLVE)
     async def on_resolve(_: LanguageServer, item: lsp.CompletionItem) -> lsp.CompletionItem:
@@ -210,9 +225,16 @@ def _navigating(server: FlowServer) -> None:
         if at is None:
             return None
         try:
-            edits = navigation.rename(at.result.snapshot, at.module, at.offset, params.new_name)
+            edits = await server.session.aside(
+                at.document.path,
+                partial(
+                    navigation.rename, at.result.snapshot, at.module, at.offset, params.new_name
+                ),
+            )
         except navigation.Refused as refused:
             raise Refused(str(refused)) from refused
+        except Superseded as changed:
+            raise Modified("the text changed while the rename was tried") from changed
         return _workspace_edit(server, edits)
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
@@ -329,7 +351,8 @@ def _editing(server: FlowServer) -> None:
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION,
         lsp.CodeActionOptions(
-            code_action_kinds=[lsp.CodeActionKind(kind) for kind in changes.KINDS]
+            code_action_kinds=[lsp.CodeActionKind(kind) for kind in changes.KINDS],
+            resolve_provider=True,
         ),
     )
     async def on_actions(_: LanguageServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
@@ -338,14 +361,7 @@ def _editing(server: FlowServer) -> None:
             return []
         selected = server.border.span(at.text, params.range)
         only = [str(getattr(kind, "value", kind)) for kind in params.context.only or ()]
-        found = await asyncio.to_thread(
-            actions.actions,
-            at.result.snapshot,
-            server.session.diagnostics(at.document.path),
-            at.module,
-            selected,
-            only,
-        )
+        found = await _actions(server, at, selected, only, later=_resolves(server))
         return [
             lsp.CodeAction(
                 each.title,
@@ -354,10 +370,45 @@ def _editing(server: FlowServer) -> None:
                 if each.diagnostic is not None
                 else None,
                 is_preferred=each.preferred or None,
-                edit=_workspace_edit(server, each.edits),
+                edit=_workspace_edit(server, each.edits) if not each.later else None,
+                data={"uri": params.text_document.uri} if each.later else None,
             )
             for each in found
         ]
+
+    @server.feature(lsp.CODE_ACTION_RESOLVE)
+    async def on_action(_: LanguageServer, action: lsp.CodeAction) -> lsp.CodeAction:
+        data = action.data if isinstance(action.data, dict) else {}
+        uri = data.get("uri")
+        at = await server.at(uri, lsp.Position(0, 0)) if isinstance(uri, str) else None
+        if at is not None and action.kind == changes.FIX_ALL:
+            found = await _actions(server, at, Span(0, 0), [changes.FIX_ALL])
+            edits = [edit for each in found for edit in each.edits]
+            action.edit = _workspace_edit(server, edits)
+        return action
+
+
+def _resolves(server: FlowServer) -> bool:
+    """Whether the client asks for the edits of an action once it is chosen."""
+    known = server.client_capabilities.text_document
+    support = known.code_action.resolve_support if known and known.code_action else None
+    return support is not None and "edit" in support.properties
+
+
+async def _actions(
+    server: FlowServer, at: At, selected: Span, only: Sequence[str], *, later: bool = False
+) -> list[Action]:
+    found = server.session.diagnostics(at.document.path)
+
+    def make(watch: Watch) -> list[Action]:
+        return actions.actions(
+            at.result.snapshot, found, at.module, selected, only, watch, later=later
+        )
+
+    try:
+        return await server.session.aside(at.document.path, make)
+    except Superseded as changed:
+        raise Modified("the text changed while the actions were tried") from changed
 
 
 def _formatted(server: FlowServer, uri: str, range_: lsp.Range | None) -> list[lsp.TextEdit] | None:
@@ -381,7 +432,10 @@ def _diagnosing(server: FlowServer) -> None:
     async def on_pull(_: LanguageServer, params: lsp.DocumentDiagnosticParams) -> Report:
         path = path_of(params.text_document.uri)
         if path in server.session.documents and is_source(path):
-            await server.session.snapshot(path)
+            if server.supports("workspace", "diagnostics", "refresh_support"):
+                await server.session.looked(path)
+            else:
+                await server.session.snapshot(path)
         return server.report(path, params.previous_result_id)
 
     @server.feature(lsp.WORKSPACE_DIAGNOSTIC)

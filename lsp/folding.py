@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.syntax.parser import Parsed
 from qoqi.compiler.syntax.tokens import CLOSERS, OPENERS
 from qoqi.compiler.syntax.walk import node_at
 from qoqi.lsp.text import Text
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

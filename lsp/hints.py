@@ -8,7 +8,6 @@ more literals the parameters' names are shown.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from qoqi.compiler.incremental import Snapshot
 from qoqi.compiler.source import Span
@@ -24,6 +23,7 @@ from qoqi.compiler.types.facts import (
 from qoqi.compiler.types.model import ErrorType, Tup, show
 from qoqi.lsp.hover import may_wait
 from qoqi.lsp.names import nodes_of
+from qoqi.vm.dataclass import dataclass
 
 LONG = 40
 _PLAIN = (

@@ -7,20 +7,22 @@ flow.lock has in its place. On a diagnostic's span, nothing more: the editor sho
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_right
 
 from qoqi.compiler.incremental import Snapshot
 from qoqi.compiler.names.symbols import StepSymbol
 from qoqi.compiler.project.lockfile import LockedFlow
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
+from qoqi.compiler.syntax.tokens import Token
 from qoqi.compiler.syntax.walk import node_at
 from qoqi.compiler.types.facts import BuiltinTarget, Colour, Facts, StepTarget
 from qoqi.compiler.types.model import ErrorType, show
-from qoqi.lsp import builtins
+from qoqi.lsp import builtins, keywords
 from qoqi.lsp.names import Declared, Key, current, occurrence_at
 from qoqi.lsp.versions import Locked
 from qoqi.lsp.wording import doc_of, header, text_of
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,9 @@ def hover(snapshot: Snapshot, locked: Locked, module: str, offset: int) -> Hover
     path = node_at(tree, offset)
     stage = next((node for node in reversed(path) if isinstance(node, ast.StageStmt)), None)
     if stage is not None and stage.name.span.start <= offset <= stage.name.span.end:
-        flow = next(node for node in path if isinstance(node, ast.FlowDecl))
-        return _stage(snapshot, locked, module, flow, stage)
+        flow = next((node for node in path if isinstance(node, ast.FlowDecl)), None)
+        if flow is not None:
+            return _stage(snapshot, locked, module, flow, stage)
     found = occurrence_at(snapshot, module, offset)
     call = _called(path, offset)
     if found is not None:
@@ -51,11 +54,24 @@ def hover(snapshot: Snapshot, locked: Locked, module: str, offset: int) -> Hover
                 _code(builtins.signature(word)), builtins.DOCS.get(word, ""), _waits(facts, call)
             ),
         )
+    keyword = _keyword(snapshot, module, offset)
+    if keyword is not None:
+        return Hover(keyword.span, keywords.DOCS[keyword.text])
     for node in reversed(path):
         type_ = facts.types.get(node)
         if type_ is not None and not isinstance(type_, ErrorType):
             return Hover(node.span, _code(show(type_)))
     return None
+
+
+def _keyword(snapshot: Snapshot, module: str, offset: int) -> Token | None:
+    """The word of the language under the cursor, if there is something to be said of it."""
+    tokens = snapshot.parsed[module].tokens if module in snapshot.parsed else ()
+    at = bisect_right(tokens, offset, key=lambda token: token.start) - 1
+    token = tokens[at] if at >= 0 else None
+    if token is None or token.kind != token.text or offset > token.end:
+        return None
+    return token if token.text in keywords.DOCS else None
 
 
 def _called(path: tuple[ast.Node, ...], offset: int) -> ast.Call | None:

@@ -8,7 +8,6 @@ variable, 2 of the flow, 3 of the module, 4 known everywhere, 5 needs an import 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from qoqi.compiler.diagnostics import Edit
 from qoqi.compiler.names.scope import ModuleScope, is_public
@@ -33,6 +32,7 @@ from qoqi.compiler.types.facts import FnSignature
 from qoqi.compiler.types.model import ERROR, Con, ErrorType, NeverType, Tup, Type, show
 from qoqi.lsp.names import Key, key_of
 from qoqi.lsp.wording import signature_text
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

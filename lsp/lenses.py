@@ -7,12 +7,12 @@ gives, and that answers nothing where there is no daemon.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.syntax.parser import Parsed
+from qoqi.vm.dataclass import dataclass
 
 Lives: TypeAlias = Callable[[str], Mapping[str, int] | None]
 """From a flow's name to the number of its living instances by version; None if nobody knows."""

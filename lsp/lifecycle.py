@@ -1,7 +1,7 @@
 """From `initialize` to `shutdown`: what the client can do, its documents, folders and files.
 
 `initializationOptions` may have `diagnostics` (`push` or `pull`; what the client can do decides
-otherwise) and `delay` (how long a text must be still before it is checked, in milliseconds).
+otherwise) and `delay` (for how long a check waits at most for the next change, in milliseconds).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from qoqi.compiler.project.load import MANIFEST, SUFFIX
 from qoqi.compiler.project.lockfile import LOCK
 from qoqi.lsp.convert import path_of, uri_of
 from qoqi.lsp.server import FlowServer
+from qoqi.lsp.session import Work, unseen
 from qoqi.lsp.text import Encoding
 
 logger = logging.getLogger("qoqi.lsp")
@@ -125,20 +126,30 @@ def register(server: FlowServer) -> None:
 
 async def with_progress(server: FlowServer, title: str) -> None:
     """Checks the packages of the open folders, and says so while it lasts."""
-    server.session.load_folders()
-    works = [work for work in server.session.works() if work.task is not None]
-    shown = works and server.supports("window", "work_done_progress")
+    session = server.session
+    session.load_folders()
+    works = [work for work in session.works() if work.task is not None]
+    if not works or not server.supports("window", "work_done_progress"):
+        for work in works:
+            await session.settled(work)
+        return
     token = "flow-folders"
-    if shown:
-        await server.work_done_progress.create_async(token)
-        server.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title, percentage=0))
+    await server.work_done_progress.create_async(token)
+    server.work_done_progress.begin(token, lsp.WorkDoneProgressBegin(title, percentage=0))
+    done = 0
+
+    def report(work: Work, part: float) -> None:
+        percent = min(99, int(100 * (done + part) / len(works)))
+        server.work_done_progress.report(
+            token, lsp.WorkDoneProgressReport(message=work.root, percentage=percent)
+        )
+
+    session.progress = report
     try:
-        for count, work in enumerate(works):
-            if shown:
-                percent = 100 * count // len(works)
-                report = lsp.WorkDoneProgressReport(message=work.root, percentage=percent)
-                server.work_done_progress.report(token, report)
-            await server.session.settled(work)
+        for work in works:
+            report(work, 0)
+            await session.settled(work)
+            done += 1
     finally:
-        if shown:
-            server.work_done_progress.end(token, lsp.WorkDoneProgressEnd())
+        session.progress = unseen
+        server.work_done_progress.end(token, lsp.WorkDoneProgressEnd())

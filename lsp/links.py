@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from qoqi.compiler.rules import pages
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.syntax.parser import Parsed
+from qoqi.vm.dataclass import dataclass
 
 _CODE = re.compile(r"\b[EFRW]\d{4}\b")
 _URL = re.compile(r"https?://[^\s)\"'>]+")

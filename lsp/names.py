@@ -9,7 +9,6 @@ highlights and renames are the lists of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from qoqi.compiler.incremental import Snapshot
@@ -42,6 +41,7 @@ from qoqi.compiler.types.facts import (
     VariantMatch,
     VariantTarget,
 )
+from qoqi.vm.dataclass import dataclass
 
 Key: TypeAlias = tuple[str, ...]
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from qoqi.compiler.diagnostics import Edit
-from qoqi.compiler.incremental import Snapshot, recheck
+from qoqi.compiler.incremental import Snapshot, Watch, recheck
 from qoqi.compiler.names.symbols import FlowSymbol, FnSymbol, StepSymbol, ViewSymbol
 from qoqi.compiler.project.load import Package
 from qoqi.compiler.source import SourceFile, Span
@@ -33,6 +32,7 @@ from qoqi.lsp.names import (
     occurrences,
     written,
 )
+from qoqi.vm.dataclass import dataclass
 
 _LOWER = re.compile(r"[a-z_][A-Za-z0-9_]*")
 _UPPER = re.compile(r"[A-Z][A-Za-z0-9_]*")
@@ -171,8 +171,10 @@ def _renamed(snapshot: Snapshot, module: str, offset: int) -> Occurrence:
     return found
 
 
-def rename(snapshot: Snapshot, module: str, offset: int, name: str) -> list[Edit]:
-    """The edits of a rename; raises `Refused`."""
+def rename(
+    snapshot: Snapshot, module: str, offset: int, name: str, watch: Watch | None = None
+) -> list[Edit]:
+    """The edits of a rename, tried in a check with a watch; raises `Refused`."""
     found = _renamed(snapshot, module, offset)
     old = written(snapshot, found.key) or ""
     if name == old:
@@ -184,7 +186,7 @@ def rename(snapshot: Snapshot, module: str, offset: int, name: str) -> list[Edit
     if name in RESERVED:
         raise Refused(f"`{name}` is a word of the language.")
     edits = _edits(snapshot, found.key, name)
-    _must_mean_the_same(snapshot, old, name, edits)
+    _must_mean_the_same(snapshot, old, name, edits, watch)
     return edits
 
 
@@ -211,7 +213,9 @@ def apply(text: str, edits: list[Edit]) -> str:
     return text
 
 
-def _must_mean_the_same(snapshot: Snapshot, old: str, name: str, edits: list[Edit]) -> None:
+def _must_mean_the_same(
+    snapshot: Snapshot, old: str, name: str, edits: list[Edit], watch: Watch | None
+) -> None:
     """Checks the package with the edits made: same diagnostics, and every name as before."""
     by_file: dict[str, list[Edit]] = {}
     for edit in edits:
@@ -229,7 +233,7 @@ def _must_mean_the_same(snapshot: Snapshot, old: str, name: str, edits: list[Edi
         old_package.packages,
         old_package.manifest,
     )
-    after = recheck(package, snapshot)
+    after = recheck(package, snapshot, watch)
     before_codes = sorted((each.file, each.code) for each in snapshot.diagnostics)
     after_codes = sorted((each.file, each.code) for each in after.diagnostics)
     if before_codes != after_codes:

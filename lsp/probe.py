@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from qoqi.compiler.incremental import Snapshot
@@ -41,10 +41,14 @@ from qoqi.compiler.types.signatures import (
     read_functions,
     read_types,
 )
+from qoqi.vm.dataclass import dataclass
 
 MARK = "qoqiCursor"
 UPPER_MARK = "QoqiCursor"
 MARKS = (MARK, UPPER_MARK)
+
+# So many characters are read at most to find a way to end a text: some thirty milliseconds.
+MOST_READ = 30_000
 
 _TOP = re.compile(
     r"^(?:pub|import|const|struct|enum|fn|extern|steps?|flow|test|given|native)\b", re.MULTILINE
@@ -123,6 +127,8 @@ def endings(text: str, start: int, word: Span, end: int) -> Iterator[tuple[str, 
     line = before[before.rfind("\n") + 1 :]
     opened = line.count("(") - line.count(")")
     tails = [")" * opened] if opened > 0 else []
+    if opened > 0:
+        tails.append(f"{')' * opened} {{}}")
     tails += [":", f"{')' * max(opened, 0)}:", " }", "\n}", ": ()", " => ()", " {}"]
     for tail in tails:
         for mark in marks:
@@ -141,13 +147,16 @@ def probe(snapshot: Snapshot | None, path: str, module: str, text: str, offset: 
     word = word_at(text, offset)
     chunk = chunk_at(text, offset)
     best: tuple[int, Parsed, int] | None = None
+    read = 0
     for candidate, at in endings(text, chunk.start, word, chunk.end):
         parsed = parse(SourceFile(path, module, candidate))
         wrong = len(parsed.diagnostics)
         if best is None or wrong < best[0]:
             best = (wrong, parsed, at)
-        if not wrong:
-            break
+        read += len(candidate)
+        line = candidate.rfind("\n", 0, at) + 1
+        if read > MOST_READ or all(each.span.end < line for each in parsed.diagnostics):
+            break  # what is wrong above the cursor, no way to end the text repairs
     assert best is not None
     found = Probe(chunk.start, best[2], word, best[1])
     found.path = node_at(found.parsed.module, found.at + 1)

@@ -12,14 +12,13 @@ notification that a coroutine or generator handled, which `Protocol` makes it fo
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 from lsprotocol import types as lsp
-from pygls.exceptions import JsonRpcInvalidParams
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, default_converter
 from pygls.protocol.language_server import lsp_method
@@ -33,6 +32,7 @@ from qoqi.lsp.convert import Border, is_source, path_of, uri_of
 from qoqi.lsp.names import module_at
 from qoqi.lsp.session import Document, Result, Session, Work
 from qoqi.lsp.text import Encoding, Text
+from qoqi.vm.dataclass import dataclass
 
 logger = logging.getLogger("qoqi.lsp")
 
@@ -57,6 +57,16 @@ class Protocol(LanguageServerProtocol):
             callback(future)
 
         super()._execute_handler(msg_id, handler, done, args, kwargs)
+
+    def _send_handler_result(self, future: Future[Any], *, msg_id: Any) -> None:
+        """An answer with an error that a handler chose (a rename refused) is no fault of ours."""
+        refused = None if future.cancelled() else future.exception()
+        if not isinstance(refused, JsonRpcException):
+            super()._send_handler_result(future, msg_id=msg_id)
+            return
+        self._request_futures.pop(msg_id, None)
+        logger.info("refused: %s", refused)
+        self._send_response(msg_id, error=refused.to_response_error())
 
     @lsp_method(lsp.TEXT_DOCUMENT_DID_OPEN)
     def lsp_text_document__did_open(self, params: lsp.DidOpenTextDocumentParams) -> Any:
@@ -95,7 +105,6 @@ class FlowServer(LanguageServer):
         self.session.checked = self._checked
         self.encoding = Encoding.UTF16
         self.pulled = False
-        self.known: set[str] = set()
 
     def report_server_error(self, error: Exception, source: Any) -> None:
         logger.error("a fault in a request: %s", error)
@@ -165,17 +174,12 @@ class FlowServer(LanguageServer):
         text = border.of(path)
         return [border.diagnostic(each, text) for each in found]
 
-    def _checked(self, work: Work) -> None:
-        """After a check, what the editor shows of the package is no longer right.
-
-        Most of what the first check made lives as long as the package does: it is kept out of the
-        garbage collector's rounds, which would otherwise stop the server for seconds.
-        """
-        if work.root not in self.known:
-            self.known.add(work.root)
-            gc.freeze()
+    def _checked(self, work: Work, before: Result | None) -> None:
+        """After a check, what the editor shows of texts that it did not change may be wrong."""
+        if not elsewhere(work.result, before):
+            return
         loop = asyncio.get_running_loop()
-        if self.supports("workspace", "diagnostics", "refresh_support"):
+        if self.pulled and self.supports("workspace", "diagnostics", "refresh_support"):
             self._ask(loop, self.workspace_diagnostic_refresh_async)
         if self.supports("workspace", "semantic_tokens", "refresh_support"):
             self._ask(loop, self.workspace_semantic_tokens_refresh_async)
@@ -210,6 +214,22 @@ class At:
     module: str
     text: Text
     offset: int
+
+
+def elsewhere(after: Result | None, before: Result | None) -> bool:
+    """Whether a check changed what is known of other files than those whose text changed."""
+    if after is None or before is None:
+        return True
+    texts = {each.path: each.text for each in before.snapshot.package.sources}
+    same = {
+        each.path for each in after.snapshot.package.sources if texts.get(each.path) == each.text
+    }
+    if any(after.snapshot.sources[name].path in same for name in after.snapshot.again):
+        return True
+    known = [
+        [each for each in result.diagnostics if each.file in same] for result in (before, after)
+    ]
+    return known[0] != known[1]
 
 
 def module_name(path: str) -> str:

@@ -1,13 +1,25 @@
 """Open documents, the packages they belong to, and when those are checked.
 
 A session is what one client sees. It is told of texts (`open`, `change`, `close`) and files
-(`files_changed`), and it checks a package once its texts have been still for `delay` seconds: in a
-worker thread, one package at a time, by `compiler.incremental`. A check whose text has changed
+(`files_changed`), and it checks their packages: in a worker thread, one package at a time, by
+`compiler.incremental`. Whatever else checks a package does so in that thread (`aside`): it fills in
+facts of the standard library, which is one for the process. A check whose text has changed
 meanwhile stops and is dropped. What a check found is `published`, file by file, with the version of
-the text it is about; files that had diagnostics and have none any more are published once empty.
+the text it is about, where it is not what was published last; files that had diagnostics and have
+none any more are published once empty.
 
     await session.snapshot(path)     the package of a file, as of its newest text
+    await session.looked(path)       what is known of a file first, as of its newest text
     session.last(path)               as of the last check: at once, perhaps older than the text
+
+When: the first change after a pause is checked at once. While changes follow one another, a check
+waits for as long as a part of the last one took, at most `delay` seconds: what is quick need not
+wait, and what is slow would be dropped in its middle again and again. While a request is answered
+that a person waits for (`urgent`), a check stands still.
+
+The first check of a large package takes seconds. It goes on while texts change, and its worker
+turns aside to look at the texts that are open: first at their syntax, then at their names and types
+(`first_look`). What is found so is published; the rest follows with the whole check.
 
 A file belongs to the package around it (the nearest folder with `flow.toml`), else to the folder
 that is open in the editor, else it is a package with what it imports from beside it. So is a file
@@ -20,25 +32,36 @@ rest from disk, each kept until the disk has another one.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import field, replace
 from pathlib import Path, PurePosixPath
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from qoqi.compiler.diagnostics import Diagnostic
-from qoqi.compiler.incremental import Snapshot, Superseded, recheck
+from qoqi.compiler.garbage import paused
+from qoqi.compiler.incremental import Snapshot, Superseded, Watch, first_look, recheck
 from qoqi.compiler.project.load import MANIFEST, SUFFIX, Package, find_root, load_package
 from qoqi.compiler.project.lockfile import LOCK
 from qoqi.compiler.source import SourceFile
 from qoqi.lsp.text import Text
 from qoqi.lsp.versions import Locked, look
+from qoqi.vm.dataclass import dataclass
 
 logger = logging.getLogger("qoqi.lsp")
 
+T = TypeVar("T")
+
 DELAY = 0.15
+# How long a check waits for the next change, as a part of how long the last check took.
+PATIENCE = 0.25
+# How much more of a check must be done before that is told.
+STEP = 0.02
 MOST_FOLDERS = 5_000
 
 
@@ -59,14 +82,10 @@ class Publisher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A package after a check: what the compiler says, and what flow.lock says to it.
-
-    `versions` are those of the open texts that were checked.
-    """
+    """A package after a check: what the compiler says, and what flow.lock says to it."""
 
     snapshot: Snapshot
     locked: Locked
-    versions: Mapping[str, int]
     generation: int
 
     @property
@@ -76,13 +95,38 @@ class Result:
 
 @dataclass(slots=True)
 class Work:
-    """The state of one package: `generation` counts changes, `task` is the check under way."""
+    """The state of one package: `generation` counts changes, `task` is the check under way, `told`
+    the last result that was published.
+
+    `touched` is when the last change came, `quiet` how long it had been still then, `seconds` how
+    long the last check took. `shown` are the files with something published.
+
+    Until there is a first result: `wanted` are open files to be looked at, `early` what was found
+    in them, `looked` how those are understood of which that is all a first look finds, and `news`
+    happens when there is more. `over` says that nobody wants to know any more.
+    """
 
     root: str
     generation: int = 1
     result: Result | None = None
+    told: Result | None = None
     task: asyncio.Task[None] | None = None
-    shown: set[str] = field(default_factory=set)
+    shown: set[str] = field(default_factory=set[str])
+    touched: float = 0.0
+    quiet: float = 0.0
+    seconds: float = 0.0
+    wanted: deque[str] = field(default_factory=deque[str])
+    early: dict[str, tuple[Diagnostic, ...]] = field(
+        default_factory=dict[str, tuple[Diagnostic, ...]]
+    )
+    looked: dict[str, Result] = field(default_factory=dict[str, Result])
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    over: bool = False
+
+    def tell(self) -> None:
+        """Wakes who waits for news."""
+        self.news.set()
+        self.news = asyncio.Event()
 
 
 class Overlay:
@@ -148,13 +192,30 @@ def silent(path: str, version: int | None, found: tuple[Diagnostic, ...]) -> Non
     """Publishes nothing."""
 
 
+def unseen(work: Work, what: object) -> None:
+    """Nobody wants to know of a check."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a client was told last of a file; the places in it depend on its text."""
+
+    version: int | None
+    text: str | None
+    found: tuple[Diagnostic, ...]
+
+
 class Session:
     def __init__(self, publish: Publisher = silent, delay: float = DELAY) -> None:
         self.publish = publish
         self.delay = delay
         self.documents: dict[str, Document] = {}
         self.folders: list[str] = []
-        self.checked: Callable[[Work], None] = lambda work: None
+        self.checked: Callable[[Work, Result | None], None] = unseen
+        self.progress: Callable[[Work, float], None] = unseen
+        self._published: dict[str, Published] = {}
+        self._free: Future[None] = Future()
+        self._free.set_result(None)
         self._kept = _Kept()
         self._packages: dict[str, Work] = {}
         self._roots: dict[str, str] = {}
@@ -176,6 +237,7 @@ class Session:
     def close(self, path: str) -> None:
         """The file is again what the disk says; one that is not there has no diagnostics."""
         self.documents.pop(path, None)
+        self._published.pop(path, None)
         root = self._roots.pop(path, None)
         if root == path:
             self._drop(path)
@@ -206,9 +268,7 @@ class Session:
 
     async def stop(self) -> None:
         for work in self._packages.values():
-            work.generation += 1
-            if work.task is not None:
-                work.task.cancel()
+            _end(work)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     # -- what is known ------------------------------------------------------------------------
@@ -221,13 +281,53 @@ class Session:
         return known
 
     def last(self, path: str) -> Result | None:
-        """The last check of a file's package that has the file."""
+        """The last check of a file's package, or the first look at the file."""
         work = self._packages.get(self.root(path))
-        return work.result if work is not None else None
+        if work is None:
+            return None
+        return work.result or work.looked.get(path)
 
     async def snapshot(self, path: str) -> Result:
         """The package of a file as of its newest text, when it is checked."""
         return await self.settled(self._work(self.root(path)))
+
+    async def looked(self, path: str) -> None:
+        """Waits until something is known of a text: all there is, or what a first look finds."""
+        work = self._work(self.root(path))
+        while work.result is None and not work.over:
+            early = work.looked.get(path)
+            if early is not None and early.generation == work.generation:
+                return
+            if path not in work.wanted:
+                work.wanted.append(path)
+            news = work.news
+            if work.task is None:
+                self._later(work, changed=False)
+            await news.wait()
+        if work.result is not None:
+            await self.settled(work)
+
+    async def aside(self, path: str, attempt: Callable[[Watch], T]) -> T:
+        """Does in the worker thread what checks a file's package for a trial, with a watch for the
+        check. Raises `Superseded` if the package changes meanwhile."""
+        work = self._work(self.root(path))
+        generation = work.generation
+
+        def stale() -> bool:
+            self._free.result()
+            return work.over or generation != work.generation
+
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._pool, attempt, Watch(stale))
+
+    @contextmanager
+    def urgent(self) -> Generator[None]:
+        """Checks stand still inside: for what is asked between two keys."""
+        self._free = Future()
+        try:
+            yield
+        finally:
+            self._free.set_result(None)
 
     async def settled(self, work: Work) -> Result:
         while work.result is None or work.result.generation != work.generation:
@@ -309,33 +409,53 @@ class Session:
         work = self._packages.pop(root, None)
         if work is None:
             return
-        work.generation += 1
-        if work.task is not None:
-            work.task.cancel()
+        _end(work)
         for path in work.shown:
             self._show(path)
 
     # -- checking -----------------------------------------------------------------------------
 
     def _later(self, work: Work, *, changed: bool = True) -> None:
+        loop = asyncio.get_running_loop()
         if changed:
             work.generation += 1
+            work.quiet = loop.time() - work.touched
+            work.touched = loop.time()
+        if work.result is None:
+            for path in self.documents:
+                if path not in work.wanted and self.root(path) == work.root:
+                    work.wanted.append(path)
         if work.task is None or work.task.done():
-            work.task = asyncio.get_running_loop().create_task(self._check(work))
+            work.task = loop.create_task(self._check(work))
+
+    def _pause(self, work: Work) -> float:
+        """How long a text must be still before it is checked."""
+        if work.result is None or work.quiet > self.delay:
+            return 0
+        return min(self.delay, work.seconds * PATIENCE)
 
     async def _check(self, work: Work) -> None:
         """Checks a package until the check is that of its newest texts."""
         try:
             while True:
                 generation = work.generation
-                await asyncio.sleep(self.delay if work.result is not None else 0)
+                await asyncio.sleep(self._pause(work))
                 if generation != work.generation:
                     continue
+                before = work.result
                 result = await self._run(work, generation)
-                if generation == work.generation and result is not None:
+                if result is None or work.over:
+                    continue
+                if before is None:
+                    work.result = result  # perhaps of older texts: the next check starts from it
+                    work.early.clear()
+                    work.looked.clear()
+                if generation == work.generation:
                     work.result = result
                     self._publish(work)
-                    self.checked(work)
+                    work.tell()
+                    self.checked(work, work.told)
+                    work.told = result
                     return
         finally:
             work.task = None
@@ -343,22 +463,32 @@ class Session:
     async def _run(self, work: Work, generation: int) -> Result | None:
         reader = self._reader()
         before = work.result
-        versions = {path: document.version for path, document in self.documents.items()}
+        loop = asyncio.get_running_loop()
 
         def stale() -> bool:
-            return generation != work.generation
+            self._free.result()
+            return work.over or (before is not None and generation != work.generation)
 
         def run() -> Result | None:
+            started = loop.time()
             try:
-                package = load_package(reader, work.root)
-                old = before.snapshot if before is not None else None
-                snapshot = recheck(package, old, stale)
-                locked = look(snapshot, reader, before.locked if before is not None else None)
-                return Result(snapshot, locked, versions, generation)
+                with paused():
+                    package = load_package(reader, work.root)
+                    watch = Watch(stale)
+                    if before is None:
+                        watch = self._first(work, package, loop, stale)
+                    old = before.snapshot if before is not None else None
+                    snapshot = recheck(package, old, watch)
+                    locked = look(snapshot, reader, before.locked if before is not None else None)
+                    if before is None:
+                        # It lives as long as the package does. To look through it for garbage
+                        # would stop the server for seconds.
+                        gc.freeze()
             except Superseded:
                 return None
+            work.seconds = loop.time() - started
+            return Result(snapshot, locked, generation)
 
-        loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._pool, run)
         except RecursionError as fault:
@@ -366,30 +496,101 @@ class Session:
         except Exception:
             logger.exception("the check of %s failed", work.root)
         if before is not None:
-            return Result(before.snapshot, before.locked, before.versions, generation)
+            return Result(before.snapshot, before.locked, generation)
         empty = Package("", work.root, (), (), {}, None)
-        return Result(recheck(empty), Locked(), {}, generation)
+        return Result(recheck(empty), Locked(), generation)
+
+    def _first(
+        self,
+        work: Work,
+        package: Package,
+        loop: asyncio.AbstractEventLoop,
+        stale: Callable[[], bool],
+    ) -> Watch:
+        """A watch over a first check, in whose worker thread it turns aside to files that are
+        `wanted`, and tells how much is done."""
+        aside = Watch(stale)
+        told = 0.0
+
+        def look_at(path: str) -> None:
+            document = self.documents.get(path)
+            source = next((each for each in package.sources if each.path == path), None)
+            if document is None or source is None:
+                return
+            source = replace(source, text=document.text.value)
+            others = tuple(source if each.path == path else each for each in package.sources)
+            syntax = aside.parsed(source).diagnostics
+            loop.call_soon_threadsafe(self._early, work, document, syntax, None)
+            found = first_look(replace(package, sources=others), source.module, aside)
+            loop.call_soon_threadsafe(self._early, work, document, found.diagnostics, found)
+
+        def turn_aside() -> bool:
+            while len(package.sources) > 1 and work.wanted and not stale():
+                look_at(work.wanted.popleft())
+            return stale()
+
+        def progress(part: float) -> None:
+            nonlocal told
+            if part >= told + STEP:
+                told = part
+                loop.call_soon_threadsafe(self._told, work, part)
+
+        return Watch(turn_aside, progress, aside.known)
+
+    def _told(self, work: Work, part: float) -> None:
+        self.progress(work, part)
+
+    def _early(
+        self,
+        work: Work,
+        document: Document,
+        found: tuple[Diagnostic, ...],
+        snapshot: Snapshot | None,
+    ) -> None:
+        """Something is known of an open file before the first check is done."""
+        path = document.path
+        if work.over or work.result is not None or self.documents.get(path) is not document:
+            return
+        work.early[path] = found
+        work.shown.add(path)
+        self._show(path)
+        if snapshot is not None:
+            work.looked[path] = Result(snapshot, Locked(), work.generation)
+            work.tell()
 
     def _publish(self, work: Work) -> None:
         assert work.result is not None
         found = {diagnostic.file for diagnostic in work.result.diagnostics}
         found |= {path for path in self.documents if self.root(path) == work.root}
         before, work.shown = work.shown, found
-        for path in sorted(found | before):
+        for path in sorted(found | before, key=lambda path: (path not in self.documents, path)):
             self._show(path)
 
     def _show(self, path: str) -> None:
         document = self.documents.get(path)
         version = document.version if document is not None else None
-        self.publish(path, version, self.diagnostics(path))
+        text = self.text(path)
+        told = Published(version, text.value if text is not None else None, self.diagnostics(path))
+        if self._published.get(path) != told:
+            self._published[path] = told
+            self.publish(path, version, told.found)
 
     def diagnostics(self, path: str) -> tuple[Diagnostic, ...]:
         """What the last checks found in a file, of all packages that have it."""
         found: dict[Diagnostic, None] = {}
         for root in sorted(self._packages):
-            result = self._packages[root].result
-            if result is not None:
-                for diagnostic in result.diagnostics:
-                    if diagnostic.file == path:
-                        found[diagnostic] = None
+            work = self._packages[root]
+            known = work.result.diagnostics if work.result is not None else work.early.get(path, ())
+            for diagnostic in known:
+                if diagnostic.file == path:
+                    found[diagnostic] = None
         return tuple(found)
+
+
+def _end(work: Work) -> None:
+    """Nobody wants to know of a package any more."""
+    work.over = True
+    work.generation += 1
+    if work.task is not None:
+        work.task.cancel()
+    work.tell()

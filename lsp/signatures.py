@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from qoqi.compiler.incremental import Snapshot
 from qoqi.compiler.names.symbols import (
     FlowSymbol,
@@ -19,6 +17,7 @@ from qoqi.compiler.types.model import STRING, Fn, show
 from qoqi.lsp import builtins
 from qoqi.lsp.probe import Probe, probe
 from qoqi.lsp.wording import parameter_text, signature_text
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

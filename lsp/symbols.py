@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from qoqi.compiler.incremental import Snapshot
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.syntax.walk import walk
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ errors; nothing is written. Flows of modules that were not checked again keep wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePosixPath
 
 from qoqi.compiler.diagnostics import Diagnostic, sort
@@ -15,6 +15,7 @@ from qoqi.compiler.incremental import Snapshot
 from qoqi.compiler.project.build import compile_flows
 from qoqi.compiler.project.load import SUFFIX, Reader
 from qoqi.compiler.project.lockfile import LOCK, Lock, LockedFlow, read
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

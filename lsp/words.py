@@ -16,6 +16,10 @@ from qoqi.lsp.probe import MARKS, Probe
 _CASE = re.compile(r"\bcase\s+\w*\Z")
 _HEADER = re.compile(r"^\s*(?:pub\s+)?(?:extern\s+)?steps?\b[^{]*\Z|^\s*channel\b[^{]*:[^{]*\Z")
 
+_STAGE = re.compile(r"(?:^|\n)[ \t]*stage[ \t]+\w*\Z")
+_GIVEN = re.compile(r"(?:^|\n)[ \t]*given[ \t]+(?:(\w+)\.)?\w*\Z")
+_ANSWER = re.compile(r"(?:^|\n)[ \t]*given[ \t]+[\w.]+(?:\([^\n]*\))?[ \t]+\w*\Z")
+
 TOP: dict[str, str] = {
     "import": "import ${1:std.http}",
     "const": "const ${1:name} = $2",
@@ -82,6 +86,36 @@ STEP_ONLY = ("within", "tries", "tries forever", "backoff", "undo", "limit", "on
 CHANNEL_ONLY = ("capacity", "answers", "inside")
 
 
+ANSWER: dict[str, str] = {
+    "=>": "=> $0",
+    "=> fails": "=> fails",
+    "=> never": "=> never",
+    "after": "after ${1:1m} => $0",
+    "runs": "runs",
+}
+NOT_PUBLIC = ("pub", "test", "given")
+
+
+def names_a_stage(prefix: str) -> bool:
+    """Whether the word at a cursor is the name of a new stage."""
+    return _STAGE.search(prefix) is not None
+
+
+def given_target(prefix: str) -> str | None:
+    """What stands before the dot of the step that a `given` names at a cursor; None elsewhere."""
+    found = _GIVEN.search(prefix)
+    return None if found is None else found[1] or ""
+
+
+def gives_an_answer(prefix: str) -> bool:
+    """Whether what a `given` says stands before a cursor, and its answer comes next."""
+    return _ANSWER.search(prefix) is not None
+
+
+def answers() -> Iterator[Item]:
+    yield from _made(ANSWER, 0)
+
+
 def _made(words: dict[str, str], rank: int, kind: str = "Snippet") -> Iterator[Item]:
     for word, text in words.items():
         yield Item(word, kind if "$" in text else "Keyword", "", text, "$" in text, rank)
@@ -114,7 +148,9 @@ def at(found: Probe, text: str) -> Iterator[Item]:
         if flow is not None and found.at < flow.span.end:
             yield from _made(MEMBER, 0)
         elif not line.strip() or line == line.lstrip():
-            yield from _made(TOP, 0)
+            public = line.startswith("pub ")
+            words = {w: t for w, t in TOP.items() if not (public and w in NOT_PUBLIC)}
+            yield from _made(words, 0)
         return
     if _starts_statement(path, line):
         yield from _made(STATEMENT, 6)

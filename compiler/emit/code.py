@@ -10,11 +10,12 @@ label that some jump names is marked: code that cannot run is not in the chunk.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qoqi.compiler.syntax import ast
 from qoqi.vm.bytecode.chunk import Place
 from qoqi.vm.bytecode.opcodes import OPCODES, Op
+from qoqi.vm.dataclass import dataclass
 
 _ENDS = frozenset({Op.JUMP, Op.SWITCH, Op.RETURN, Op.RETURN_MUTATED, Op.FAIL})
 

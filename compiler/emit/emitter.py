@@ -10,7 +10,6 @@ of a set or on the machine, so the same sources give the same bytes everywhere.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from qoqi.compiler.emit import flows, tests
 from qoqi.compiler.emit.function import FunctionEmitter
@@ -21,6 +20,7 @@ from qoqi.compiler.source import SourceFile
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Checked
 from qoqi.vm.bytecode.chunk import Chunk, Debug, Function, FunctionDebug
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

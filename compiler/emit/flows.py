@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from qoqi.compiler.emit import constants, functions, migrations, steps
 from qoqi.compiler.emit.function import FunctionEmitter
 from qoqi.compiler.emit.tables import Tables
@@ -29,6 +27,7 @@ from qoqi.vm.bytecode.chunk import (
     ViewDef,
 )
 from qoqi.vm.bytecode.opcodes import Op
+from qoqi.vm.dataclass import dataclass
 
 DEFAULT_CAPACITY = 16
 

@@ -17,7 +17,7 @@ statements out again, the last first.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qoqi.compiler.emit import calls, expressions, statements
 from qoqi.compiler.emit.code import Code, Label, Scope
@@ -30,6 +30,7 @@ from qoqi.compiler.types.facts import CallPlan, Facts
 from qoqi.compiler.types.model import NeverType, Type
 from qoqi.vm.bytecode.chunk import Function, FunctionDebug, Term
 from qoqi.vm.bytecode.opcodes import Op
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(slots=True, eq=False)

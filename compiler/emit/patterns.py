@@ -11,7 +11,6 @@ Where the checker proved that a pattern fits (a `let`, a parameter, the last arm
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qoqi.compiler.emit import constants, natives, terms
@@ -20,6 +19,7 @@ from qoqi.compiler.names.symbols import LocalSymbol
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import StructMatch, VariantMatch
 from qoqi.vm.bytecode.opcodes import Op
+from qoqi.vm.dataclass import dataclass
 
 if TYPE_CHECKING:
     from qoqi.compiler.emit.function import FunctionEmitter

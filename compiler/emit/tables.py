@@ -8,7 +8,7 @@ it. So the numbering follows the text of the flow alone, and two builds give the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from qoqi.compiler.names.symbols import FlowSymbol, StepSymbol, VariantSymbol
@@ -24,6 +24,7 @@ from qoqi.vm.bytecode.chunk import (
     Term,
     TypeDef,
 )
+from qoqi.vm.dataclass import dataclass
 
 Job: TypeAlias = Callable[["Tables"], "tuple[Function, FunctionDebug]"]
 TypeJob: TypeAlias = Callable[["Tables"], TypeDef]

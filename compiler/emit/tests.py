@@ -20,7 +20,6 @@ closure over the target's parameters that tells whether they fit; its answers ar
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from qoqi.compiler.emit import calls, generics, natives, patterns, steps
@@ -39,6 +38,7 @@ from qoqi.compiler.types.model import JSON, STRING, Tup, Type
 from qoqi.compiler.types.unify import substitute
 from qoqi.vm.bytecode.chunk import Chunk, Debug, Function, FunctionDebug
 from qoqi.vm.bytecode.opcodes import Op
+from qoqi.vm.dataclass import dataclass
 
 if TYPE_CHECKING:
     from qoqi.compiler.emit.function import FunctionEmitter

@@ -12,7 +12,7 @@ prelude. A module's own names and imports hide the prelude's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qoqi.compiler.names.symbols import (
     ChannelSymbol,
@@ -26,6 +26,7 @@ from qoqi.compiler.names.symbols import (
     ViewSymbol,
 )
 from qoqi.compiler.syntax import ast
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ that is interrupted leaves either the old lock or the new one with all it names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from qoqi.compiler.diagnostics import Diagnostic, Severity, error, sort
@@ -27,6 +26,7 @@ from qoqi.compiler.types.facts import Checked
 from qoqi.vm.bytecode.chunk import Chunk, Debug
 from qoqi.vm.bytecode.codec import encode, encode_debug, version_hash
 from qoqi.vm.bytecode.verify import verify
+from qoqi.vm.dataclass import dataclass
 
 BUILD_FOLDER = ".qoqi/build"
 

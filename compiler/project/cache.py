@@ -37,6 +37,11 @@ def key(package: Package) -> str | None:
     """What the answer for a package is kept under; None where it is not kept."""
     if package.manifest is None or sum(len(each.text) for each in package.sources) < LEAST:
         return None
+    return fingerprint(package)
+
+
+def fingerprint(package: Package) -> str:
+    """Another one for any other text of a source, other findings in the folder, other compiler."""
     digest = hashlib.sha256(f"{FORMAT} {_compiler()} {package.diagnostics!r}".encode())
     for source in package.sources:
         for part in (package.packages.get(source.module, ""), source.module, source.path):

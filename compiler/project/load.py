@@ -24,7 +24,6 @@ import os
 import re
 import stat
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -32,6 +31,7 @@ from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, Label, error
 from qoqi.compiler.source import SourceFile, Span
 from qoqi.compiler.suggest import nearest
 from qoqi.compiler.syntax.tokens import RESERVED
+from qoqi.vm.dataclass import dataclass
 
 MANIFEST = "flow.toml"
 LOCK = "flow.lock"

@@ -34,13 +34,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 from qoqi.compiler.diagnostics import Diagnostic, error
 from qoqi.compiler.project.load import LOCK as LOCK
 from qoqi.compiler.project.shapes import Part, ShapeError, Types, parse_part, parse_variant
 from qoqi.compiler.source import Span
+from qoqi.vm.dataclass import dataclass
 
 FORMAT = 1
 

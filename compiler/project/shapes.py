@@ -17,10 +17,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, Chunk, FieldDef, Term, TypeDef
+from qoqi.vm.dataclass import dataclass
 
 _DEFAULT = " = …"
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, error, warning
@@ -30,6 +29,7 @@ from qoqi.compiler.project.shapes import (
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, Chunk, FlowSlot, MigrationDef, StepDef, Term
+from qoqi.vm.dataclass import dataclass
 
 
 def describe(chunk: Chunk, hash_: str, undos: tuple[str, ...]) -> LockedVersion:

@@ -7,16 +7,18 @@ A rule is a function `(Context) -> Iterator[Diagnostic]`. It looks at the user's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import field
 from typing import TypeAlias
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, Label
 from qoqi.compiler.names.symbols import FlowSlotSymbol, FlowSymbol, LocalSymbol, StepSymbol
+from qoqi.compiler.rules.data_types import DataTypes, data_types
 from qoqi.compiler.source import SourceFile, Span
 from qoqi.compiler.syntax import ast
-from qoqi.compiler.types.call_graph import Body, CallGraph, Hop, is_library
+from qoqi.compiler.types.call_graph import Body, CallGraph, Hop, Root, is_library
 from qoqi.compiler.types.collect_calls import short_names
 from qoqi.compiler.types.facts import BuiltinTarget, Checked, Facts, Given
+from qoqi.vm.dataclass import dataclass
 
 INDENT = "    "
 
@@ -38,14 +40,55 @@ LONG_CALLS = WAITS | {"task.map", "task.all", "task.settle", "channel.send"}
 """Calls during which other things may happen to the instance."""
 
 
+@dataclass(slots=True)
+class Whole:
+    """What is looked up in a whole package, made once however many of its modules are judged.
+
+    All but `data` is by module. `given` are the functions that are given where only a pure one may
+    be.
+    """
+
+    data: DataTypes
+    flows: dict[str, list[FlowSymbol]] = field(default_factory=dict[str, list[FlowSymbol]])
+    steps: dict[str, list[StepSymbol]] = field(default_factory=dict[str, list[StepSymbol]])
+    bodies: dict[str, list[Body]] = field(default_factory=dict[str, list[Body]])
+    roots: dict[str, list[Root]] = field(default_factory=dict[str, list[Root]])
+    given: dict[str, list[Root]] = field(default_factory=dict[str, list[Root]])
+
+
+def whole(checked: Checked, graph: CallGraph) -> Whole:
+    found = Whole(data_types(checked))
+    for flow in checked.flows:
+        found.flows.setdefault(flow.module, []).append(flow)
+    for symbol in checked.signatures:
+        if isinstance(symbol, StepSymbol):
+            found.steps.setdefault(symbol.module, []).append(symbol)
+    for body in graph.bodies.values():
+        found.bodies.setdefault(body.module, []).append(body)
+    for root in graph.roots:
+        found.roots.setdefault(root.body.module, []).append(root)
+    for root in graph.pure_arguments():
+        found.given.setdefault(root.body.module, []).append(root)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`trees` has the nodes of each of the user's modules, flat and in the order of the source."""
+    """`trees` has the nodes of each of the user's modules, flat and in the order of the source, the
+    modules by name; `known_runs` those of each `run` that was asked for."""
 
     checked: Checked
     sources: Mapping[str, SourceFile]
     graph: CallGraph
+    whole: Whole
     trees: Mapping[str, tuple[ast.Node, ...]]
+    known_runs: dict[ast.RunDecl, tuple[ast.Node, ...]] = field(
+        default_factory=dict[ast.RunDecl, tuple[ast.Node, ...]]
+    )
+
+    @property
+    def data(self) -> DataTypes:
+        return self.whole.data
 
     def modules(self) -> Iterator[tuple[str, ast.Module, Facts]]:
         """The user's modules that have a source, with their facts."""
@@ -53,25 +96,40 @@ class Context:
             yield name, self.checked.modules[name], self.checked.facts[name]
 
     def flows(self) -> Iterator[tuple[FlowSymbol, Facts]]:
-        for flow in self.checked.flows:
-            if flow.module in self.trees:
-                yield flow, self.checked.facts[flow.module]
+        for name in self.trees:
+            for flow in self.whole.flows.get(name, ()):
+                yield flow, self.checked.facts[name]
+
+    def roots(self) -> Iterator[Root]:
+        """Where code of the user's modules begins to run, functions that are given last."""
+        for group in (self.whole.roots, self.whole.given):
+            for name in self.trees:
+                yield from group.get(name, ())
+
+    def run_nodes(self, run: ast.RunDecl) -> tuple[ast.Node, ...]:
+        found = self.known_runs.get(run)
+        if found is None:
+            found = self.known_runs[run] = tuple(nodes(run))
+        return found
+
+    def stages(self, flow: ast.FlowDecl) -> list[ast.StageStmt]:
+        run = run_of(flow)
+        tree = self.run_nodes(run) if run is not None else ()
+        return [node for node in tree if isinstance(node, ast.StageStmt)]
 
     def bodies(self) -> Iterator[tuple[Body, ast.Block, Facts]]:
         """The bodies of the user's modules that are blocks of statements."""
-        for body in self.graph.bodies.values():
-            if body.module not in self.trees:
-                continue
-            node = body.node
-            block = node if isinstance(node, ast.Block) else getattr(node, "body", None)
-            if isinstance(block, ast.Block):
-                yield body, block, self.checked.facts[body.module]
+        for name in self.trees:
+            for body in self.whole.bodies.get(name, ()):
+                node = body.node
+                block = node if isinstance(node, ast.Block) else getattr(node, "body", None)
+                if isinstance(block, ast.Block):
+                    yield body, block, self.checked.facts[name]
 
     def steps(self) -> Iterator[StepSymbol]:
         """The steps of the user's modules; facts of a group's clauses are those of `group`."""
-        for symbol in self.checked.signatures:
-            if isinstance(symbol, StepSymbol) and symbol.module in self.trees:
-                yield symbol
+        for name in self.trees:
+            yield from self.whole.steps.get(name, ())
 
     def path(self, module: str) -> str:
         return self.sources[module].path
@@ -118,10 +176,10 @@ Rule: TypeAlias = Callable[[Context], Iterator[Diagnostic]]
 def context(checked: Checked, sources: Mapping[str, SourceFile], graph: CallGraph) -> Context:
     trees = {
         name: tuple(nodes(module))
-        for name, module in checked.modules.items()
+        for name, module in sorted(checked.modules.items())
         if name in sources and not is_library(name) and name not in checked.too_deep
     }
-    return Context(checked, sources, graph, trees)
+    return Context(checked, sources, graph, whole(checked, graph), trees)
 
 
 def nodes(root: ast.Node) -> Iterator[ast.Node]:
@@ -130,7 +188,10 @@ def nodes(root: ast.Node) -> Iterator[ast.Node]:
     while stack:
         node = stack.pop()
         yield node
-        stack.extend(reversed(list(ast.children(node))))
+        below = ast.children(node)
+        if below:
+            below.reverse()
+            stack += below
 
 
 def own_nodes(root: ast.Node) -> Iterator[ast.Node]:
@@ -154,11 +215,6 @@ def names(facts: Facts, root: ast.Node) -> Iterator[ast.Name]:
 
 def run_of(decl: ast.FlowDecl) -> ast.RunDecl | None:
     return next((each for each in decl.members if isinstance(each, ast.RunDecl)), None)
-
-
-def stages_of(decl: ast.FlowDecl) -> list[ast.StageStmt]:
-    run = run_of(decl)
-    return [node for node in nodes(run) if isinstance(node, ast.StageStmt)] if run else []
 
 
 def steps_of(

@@ -7,12 +7,12 @@ not. What an argument of a generic type must be is asked of the argument.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from qoqi.compiler.names.symbols import LocalSymbol, VariantSymbol
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Checked, Facts
 from qoqi.compiler.types.model import Con, Fn, Tup, Type
+from qoqi.vm.dataclass import dataclass
 
 NOT_DATA = frozenset({"Channel", "Task", "Request", "Range", "Outbox", "test.Handle"})
 

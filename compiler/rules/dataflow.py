@@ -13,7 +13,7 @@ final one: an analysis that reports keeps its findings keyed by node and is read
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Generic, TypeVar
 
 from qoqi.compiler.source import Span
@@ -21,8 +21,12 @@ from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.collect_calls import short_names
 from qoqi.compiler.types.facts import Facts
 from qoqi.compiler.types.model import NeverType
+from qoqi.vm.dataclass import dataclass
 
 S = TypeVar("S")
+
+# Expressions with nothing below them.
+_PLAIN = frozenset({ast.Name, ast.IntLit, ast.BoolLit, ast.DecimalLit, ast.DurationLit})
 
 
 class Analysis(Generic[S]):
@@ -232,6 +236,8 @@ class _Walker(Generic[S]):
         return state if guard is None or state is None else self.expr(guard, state)
 
     def expr(self, node: ast.Expr, state: S) -> S | None:
+        if type(node) in _PLAIN:
+            return self.analysis.visit(node, state)
         match node:
             case ast.BinaryExpr(op="&&" | "||" | "??", left=left, right=right):
                 first = self.expr(left, state)

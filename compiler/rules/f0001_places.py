@@ -20,7 +20,7 @@ EFFECTS = frozenset({Kind.EFFECT, Kind.STEP_ONLY, Kind.CLOCK})
 
 def check_places(ctx: Context) -> Iterator[Diagnostic]:
     marked: set[tuple[str, Span]] = set()
-    for violation in ctx.graph.violations():
+    for violation in ctx.graph.violations(ctx.roots()):
         operation = violation.operation
         key = (operation.module, operation.node.span)
         if operation.module not in ctx.sources or key in marked:

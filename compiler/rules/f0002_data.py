@@ -11,31 +11,31 @@ from qoqi.compiler.diagnostics import Diagnostic, error
 from qoqi.compiler.names.symbols import (
     ChannelSymbol,
     FlowSlotSymbol,
-    FlowSymbol,
     LocalSymbol,
-    StepSymbol,
     ViewSymbol,
 )
-from qoqi.compiler.rules.context import Context, nodes, run_of, steps_of
-from qoqi.compiler.rules.data_types import DataTypes, data_types, variable_types
+from qoqi.compiler.rules.context import Context, run_of, steps_of
+from qoqi.compiler.rules.data_types import DataTypes, variable_types
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Facts, FnSignature
 from qoqi.compiler.types.model import Fn, Type, show
 
 
 def check_data(ctx: Context) -> Iterator[Diagnostic]:
-    data = data_types(ctx.checked)
+    data = ctx.data
     signatures: dict[ast.Node, FnSignature] = {
-        symbol.decl: signature
-        for symbol, signature in ctx.checked.signatures.items()
-        if isinstance(symbol, StepSymbol | FlowSymbol)
+        step.decl: ctx.checked.signatures[step] for step in ctx.steps()
     }
+    flows = {flow for flow, _ in ctx.flows()}
+    signatures |= {flow.decl: ctx.checked.signatures[flow] for flow in flows}
     declared: dict[ast.Node, Type] = {
         symbol.decl: type_
         for symbol, type_ in ctx.checked.declared.items()
-        if isinstance(symbol, FlowSlotSymbol | ChannelSymbol | ViewSymbol)
+        if isinstance(symbol, FlowSlotSymbol | ChannelSymbol | ViewSymbol) and symbol.flow in flows
     }
-    answers = {symbol.decl: type_ for symbol, type_ in ctx.checked.answers.items()}
+    answers = {
+        symbol.decl: type_ for symbol, type_ in ctx.checked.answers.items() if symbol.flow in flows
+    }
     for name, module, _ in ctx.modules():
         for step, _ in steps_of(module.items):
             yield from _signature(ctx, data, name, step, signatures.get(step), "step")
@@ -98,7 +98,7 @@ def _stages(
     run = run_of(decl)
     if run is None:
         return
-    tree = list(nodes(run))
+    tree = ctx.run_nodes(run)
     stages = [node for node in tree if isinstance(node, ast.StageStmt)]
     types = variable_types(facts, tree) if stages else {}
     for stage in stages:

@@ -8,7 +8,6 @@ at a stage is not lost there: while it lives no instance is entered at that stag
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from qoqi.compiler.diagnostics import Diagnostic, Fix, Label, error
 from qoqi.compiler.names.symbols import LocalSymbol
@@ -17,17 +16,17 @@ from qoqi.compiler.rules.context import (
     bound_names,
     local,
     names,
-    nodes,
     run_of,
     stage_list,
     stage_text,
 )
-from qoqi.compiler.rules.data_types import data_types, variable_types
+from qoqi.compiler.rules.data_types import variable_types
 from qoqi.compiler.rules.dataflow import Analysis, walk
 from qoqi.compiler.rules.f0004_stage_place import stage_statements
 from qoqi.compiler.rules.w0104_live_tasks import live_tasks
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Facts
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +49,10 @@ class Carried(Analysis[State]):
         return State(state.bound | found, lost)
 
     def visit(self, node: ast.Node, state: State) -> State:
+        if isinstance(node, ast.Name):
+            self.use(node, state)
+            return state
         match node:
-            case ast.Name():
-                self.use(node, state)
             case ast.AssignStmt(target=ast.Name() as target):
                 self.use(target, state)
             case ast.LambdaExpr():
@@ -81,12 +81,12 @@ class Carried(Analysis[State]):
 
 
 def check_carried(ctx: Context) -> Iterator[Diagnostic]:
-    data = data_types(ctx.checked)
+    data = ctx.data
     for flow, facts in ctx.flows():
         run = run_of(flow.decl)
         if run is None:
             continue
-        tree = list(nodes(run))
+        tree = ctx.run_nodes(run)
         if not any(isinstance(node, ast.StageStmt) for node in tree):
             continue
         analysis = Carried(facts)

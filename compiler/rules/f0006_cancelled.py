@@ -8,7 +8,6 @@ case may not stand where only a task comes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from qoqi.compiler.diagnostics import Diagnostic, Fix, Label, error
 from qoqi.compiler.names.symbols import FlowSymbol
@@ -25,6 +24,7 @@ from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.call_graph import Body, Hop
 from qoqi.compiler.types.facts import Facts
+from qoqi.vm.dataclass import dataclass
 
 HEAR = "case let why = flow.cancelled(): flow.giveUp(why)"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 
 from qoqi.compiler.diagnostics import Diagnostic, Fix, error
-from qoqi.compiler.rules.context import INDENT, Context, nodes, plural, stages_of
+from qoqi.compiler.rules.context import INDENT, Context, nodes, plural
 from qoqi.compiler.rules.dataflow import Analysis, walk
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast
@@ -26,10 +26,9 @@ class Paths(Analysis[bool]):
 
 def check_become(ctx: Context) -> Iterator[Diagnostic]:
     for flow, facts in ctx.flows():
-        stages = stages_of(flow.decl)
         for member in flow.decl.members:
             if isinstance(member, ast.MigrateDecl):
-                yield from _migration(ctx, flow.module, facts, flow.decl, member, stages)
+                yield from _migration(ctx, flow.module, facts, flow.decl, member)
 
 
 def _migration(
@@ -38,9 +37,8 @@ def _migration(
     facts: Facts,
     flow: ast.FlowDecl,
     decl: ast.MigrateDecl,
-    stages: list[ast.StageStmt],
 ) -> Iterator[Diagnostic]:
-    names = list(dict.fromkeys(stage.name.name for stage in stages))
+    names = list(dict.fromkeys(stage.name.name for stage in ctx.stages(flow)))
     file = ctx.path(module)
     for node in nodes(decl.body):
         if isinstance(node, ast.BecomeStmt):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qoqi.compiler.diagnostics import Diagnostic, Label, error
-from qoqi.compiler.rules.context import Context, stages_of, steps_of
+from qoqi.compiler.rules.context import Context, steps_of
 from qoqi.compiler.syntax import ast
 
 
@@ -17,7 +17,7 @@ def check_one_name(ctx: Context) -> Iterator[Diagnostic]:
     for flow, _ in ctx.flows():
         groups = (
             list(_members(flow.decl)),
-            [("stage", stage.name) for stage in stages_of(flow.decl)],
+            [("stage", stage.name) for stage in ctx.stages(flow.decl)],
             [
                 ("migration of", member.name)
                 for member in flow.decl.members

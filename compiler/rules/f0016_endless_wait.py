@@ -17,6 +17,12 @@ from qoqi.compiler.types.facts import Facts
 
 
 def check_endless_wait(ctx: Context) -> Iterator[Diagnostic]:
+    if not any(
+        isinstance(node, ast.ChannelDecl) and node.inside
+        for tree in ctx.trees.values()
+        for node in tree
+    ):
+        return
     fed = {channel for name, _, facts in ctx.modules() for channel in _fed(facts, ctx.trees[name])}
     for name, _, facts in ctx.modules():
         listed = cases(ctx.trees[name])

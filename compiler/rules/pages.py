@@ -26,9 +26,10 @@ for, and what takes more than one file, has neither.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+
+from qoqi.vm.dataclass import dataclass
 
 _HEADING = re.compile(r"# ([A-Z]\d{4}) (.+)")
 _EXAMPLE = re.compile(

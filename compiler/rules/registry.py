@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 
 from qoqi.compiler.diagnostics import Diagnostic, sort
-from qoqi.compiler.rules.context import Context, Rule, context, nodes
+from qoqi.compiler.rules.context import Context, Rule, Whole, context, nodes
 from qoqi.compiler.rules.e0218_assigned import check_assigned
 from qoqi.compiler.rules.e0305_patterns import check_patterns
 from qoqi.compiler.rules.e0323_constants import check_constants
@@ -39,7 +38,7 @@ from qoqi.compiler.rules.w0108_unreachable import check_unreachable
 from qoqi.compiler.rules.w0111_direction import check_direction
 from qoqi.compiler.source import SourceFile
 from qoqi.compiler.syntax.parser import Parsed
-from qoqi.compiler.types.call_graph import CallGraph, is_library
+from qoqi.compiler.types.call_graph import CallGraph
 from qoqi.compiler.types.colours import infer
 from qoqi.compiler.types.facts import Checked
 
@@ -84,21 +83,20 @@ def run_rules(checked: Checked, parsed: Mapping[str, Parsed]) -> list[Diagnostic
 
 def run_rules_of(
     name: str,
-    uses: Collection[str],
     checked: Checked,
     sources: Mapping[str, SourceFile],
     graph: CallGraph,
+    known: Whole,
+    poll: Callable[[], None],
 ) -> list[Diagnostic]:
     """What the rules find that begins in one module, wherever it is: a wait in a function of
-    another module, reached by a flow of this one. `uses` are that module and all it uses."""
-    bodies = {
-        node: body
-        for node, body in graph.bodies.items()
-        if body.module in uses or is_library(body.module)
-    }
+    another module, reached by a flow of this one. `poll` is called between rules."""
     if name in checked.too_deep:
         return []
-    roots = [root for root in graph.roots if root.body.module == name]
-    part = replace(graph, roots=roots, bodies=bodies)
-    ctx = Context(checked, sources, part, {name: tuple(nodes(checked.modules[name]))})
-    return sort(diagnostic for rule in RULES for diagnostic in rule(ctx))
+    tree = {name: tuple(nodes(checked.modules[name]))}
+    ctx = Context(checked, sources, graph, known, tree)
+    found: list[Diagnostic] = []
+    for rule in RULES:
+        poll()
+        found += rule(ctx)
+    return sort(found)

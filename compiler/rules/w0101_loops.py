@@ -18,13 +18,11 @@ from qoqi.compiler.rules.context import (
     builtin_name,
     local,
     names,
-    nodes,
     own_nodes,
     run_of,
     stage_text,
-    stages_of,
 )
-from qoqi.compiler.rules.data_types import data_types, variable_types
+from qoqi.compiler.rules.data_types import variable_types
 from qoqi.compiler.rules.f0004_stage_place import stage_statements
 from qoqi.compiler.rules.w0104_live_tasks import live_tasks
 from qoqi.compiler.source import Span
@@ -72,7 +70,7 @@ def _stage(
     loop: ast.WhileStmt,
 ) -> Iterator[Fix]:
     """A stage with the locals from before the loop that are used in it or after it."""
-    taken = {stage.name.name for stage in stages_of(flow)}
+    taken = {stage.name.name for stage in ctx.stages(flow)}
     name = next((each for each in NAMES if each not in taken), None)
     if name is None or not loop.body.statements:
         return
@@ -83,8 +81,8 @@ def _stage(
         if node.span.end > loop.span.start and (symbol := local(facts, node)) is not None
     }
     carried = sorted(outer & used, key=lambda symbol: symbol.span)
-    types = variable_types(facts, nodes(run))
-    if not all(each in types and data_types(ctx.checked).has(types[each]) for each in carried):
+    types = variable_types(facts, ctx.run_nodes(run))
+    if not all(each in types and ctx.data.has(types[each]) for each in carried):
         return
     text = f"stage {name}{stage_text([each.name for each in carried])}"
     indent = ctx.indent(module, loop.span.start)

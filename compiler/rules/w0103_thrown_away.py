@@ -16,6 +16,12 @@ from qoqi.compiler.types.facts import Facts, FnTarget, StepTarget
 from qoqi.compiler.types.model import Con, show
 
 KEPT = frozenset({"Result", "Settled", "Instance"})
+# Nodes that use the values of all that is directly below them: the most of a tree.
+_PLAIN = frozenset(
+    {ast.Name, ast.Ident, ast.IntLit, ast.NamedType, ast.BindPattern, ast.Call, ast.Arg}
+    | {ast.FieldExpr, ast.BinaryExpr, ast.StringLit, ast.ReturnStmt, ast.AssignStmt}
+    | {ast.ParamDecl, ast.FieldDecl, ast.StageStmt, ast.VariantPattern}
+)
 
 
 def check_thrown_away(ctx: Context) -> Iterator[Diagnostic]:
@@ -35,9 +41,11 @@ def check_thrown_away(ctx: Context) -> Iterator[Diagnostic]:
 
 def _look(node: ast.Node, wanted: bool, found: list[ast.Expr]) -> None:
     """Finds expressions whose value goes nowhere. `wanted`: the value of the node is used."""
+    if type(node) in _PLAIN:
+        for child in ast.children(node):
+            _look(child, True, found)
+        return
     match node:
-        case ast.Name() | ast.Ident() | ast.IntLit() | ast.NamedType() | ast.BindPattern():
-            return
         case ast.Block(statements=statements):
             for statement in statements:
                 _look(statement, wanted and statement is statements[-1], found)

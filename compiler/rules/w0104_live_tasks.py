@@ -92,7 +92,7 @@ def live_tasks(ctx: Context, facts: Facts, run: ast.RunDecl) -> Tasks:
     variables that hold them."""
     starts = [
         node
-        for node in nodes(run)
+        for node in ctx.run_nodes(run)
         if isinstance(node, ast.Call) and builtin_name(facts, node) == "task.start"
     ]
     analysis = Tasks(facts, {call for call in starts if _never_ends(ctx, facts, call)})

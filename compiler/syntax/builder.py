@@ -13,13 +13,14 @@ body) is reported as its node is built, where all parts are at hand; the node is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, Label, error
 from qoqi.compiler.source import Span
 from qoqi.compiler.syntax import ast, literals
 from qoqi.compiler.syntax.tokens import Token
+from qoqi.vm.dataclass import dataclass
 
 T = TypeVar("T")
 

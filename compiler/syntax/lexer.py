@@ -26,7 +26,7 @@ recursion.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, error
 from qoqi.compiler.source import SourceFile, Span
@@ -93,6 +93,7 @@ from qoqi.compiler.syntax.tokens import (
     Token,
     Trivia,
 )
+from qoqi.vm.dataclass import dataclass
 
 HALF = re.compile("[\ud800-\udfff]").finditer
 MAX_CHARACTERS = 4 * 1024 * 1024
@@ -105,7 +106,8 @@ MAX_DIAGNOSTICS = 100
 class Lexed:
     """`docs` maps the start of a token to the `///` text before it.
 
-    `skipped` are the starts of tokens that text which was skipped stands before.
+    `skipped` are the starts of tokens that text which was skipped stands before, `clean` those of
+    tokens at which reading can begin: a statement has ended before them, and nothing is open.
     """
 
     tokens: list[Token]
@@ -115,6 +117,7 @@ class Lexed:
     diagnostics: list[Diagnostic]
     skipped: set[int]
     complete: bool
+    clean: frozenset[int] = frozenset()
 
 
 def lex(file: SourceFile) -> Lexed:
@@ -130,10 +133,18 @@ def lex(file: SourceFile) -> Lexed:
         )
         rest = [Trivia(SKIPPED, text, 0, len(text))]
         return Lexed([], rest, {}, "", [problem], set(), complete=False)
+    return lex_from(file, 0)
+
+
+def lex_from(file: SourceFile, start: int) -> Lexed:
+    """Reads a text from its start, or from a token at which reading can begin."""
     lexer = _Lexer(file)
-    lexer.run()
-    if not text.isascii():
-        lexer.look_for_halves()
+    if start:
+        lexer.prev = NL
+    lexer.run(start)
+    if not file.text.isascii():
+        lexer.look_for_halves(start)
+    tokens = lexer.tokens
     return Lexed(
         lexer.tokens,
         lexer.trivia,
@@ -142,6 +153,7 @@ def lex(file: SourceFile) -> Lexed:
         lexer.diagnostics,
         lexer.skipped,
         lexer.complete,
+        frozenset(tokens[at].start for at in lexer.clean if at < len(tokens)),
     )
 
 
@@ -170,11 +182,12 @@ class _Lexer:
     # How many tokens there were when a newline was last found to end nothing.
     joined: int = -1
     conflict: bool = False
+    # Before which tokens, by number, nothing is open.
+    clean: list[int] = field(default_factory=list[int])
 
-    def run(self) -> None:
-        at = 0
+    def run(self, at: int) -> None:
         end = len(self.file.text)
-        if self.file.text.startswith("\ufeff"):
+        if at == 0 and self.file.text.startswith("\ufeff"):
             self.trivia.append(Trivia(SPACE, "\ufeff", 0, 1))
             at = 1
         while at < end and self.complete:
@@ -468,6 +481,8 @@ class _Lexer:
             if after < len(space):
                 self.trivia.append(Trivia(SPACE, space[after:], start + after, end))
             self.statement_ended()
+            if not (self.stack or self.doc or self.damaged or self.conflict):
+                self.clean.append(len(self.tokens))
             return
         self.joined = at
         self.trivia.append(Trivia(SPACE, space, start, end))
@@ -656,10 +671,10 @@ class _Lexer:
             )
             self.trivia.append(Trivia(SKIPPED, piece, start, end))
 
-    def look_for_halves(self) -> None:
+    def look_for_halves(self, start: int) -> None:
         """Halves of a character that UTF-16 writes as two: in texts and comments, too."""
         marked = {problem.span.start for problem in self.diagnostics}
-        for match in HALF(self.file.text):
+        for match in HALF(self.file.text, start):
             if match.start() not in marked:
                 message = f"half of a character, {_shown(match.group())}, is not text"
                 fix = Fix("remove it", (Edit(self.file.path, Span(*match.span()), ""),))

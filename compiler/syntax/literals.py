@@ -13,9 +13,10 @@ however the file has it. `#"…"#` means what stands between, as it stands.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+
+from qoqi.vm.dataclass import dataclass
 
 MAX_DIGITS = 4096
 MAX_DECIMAL_DIGITS = 34

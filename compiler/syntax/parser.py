@@ -12,7 +12,6 @@ and the builder together, in the order of the source.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +25,7 @@ from qoqi.compiler.syntax.lexer import Lexed, lex
 from qoqi.compiler.syntax.recovery import Recovery
 from qoqi.compiler.syntax.tables import CALL, FIRST, MORE, RENAME, Tables, load
 from qoqi.compiler.syntax.tokens import END, Token, Trivia
+from qoqi.vm.dataclass import dataclass
 
 BUILD = DECLARATIONS | EXPRESSIONS
 NODES = DECLARATION_NODES | EXPRESSION_NODES
@@ -35,18 +35,40 @@ NODE = CALL + 1
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """One file as it was read. `tokens` and `trivia` together are its text."""
+    """One file as it was read. `tokens` and `trivia` together are its text.
+
+    For `reparse`: `clean` are the starts of tokens before which nothing is open, `repaired` where
+    repairs were made, and `whole` says that all of the text was read.
+    """
 
     file: SourceFile
     module: ast.Module
     tokens: tuple[Token, ...]
     trivia: tuple[Trivia, ...]
     diagnostics: tuple[Diagnostic, ...]
+    clean: frozenset[int]
+    repaired: tuple[int, ...]
+    whole: bool
 
 
 def parse(file: SourceFile) -> Parsed:
     """Reads a module. What cannot be read is in `diagnostics`, the rest in `module`."""
     lexed = lex(file)
+    module, repaired, found = read(file, lexed)
+    return Parsed(
+        file,
+        ast.Module(Span(0, len(file.text)), module.doc, module.items),
+        tuple(lexed.tokens),
+        tuple(lexed.trivia),
+        tuple(sort(found)) if found else (),
+        lexed.clean,
+        repaired,
+        lexed.complete,
+    )
+
+
+def read(file: SourceFile, lexed: Lexed) -> tuple[ast.Module, tuple[int, ...], list[Diagnostic]]:
+    """The tree of tokens of a file, where they were repaired, and what was found in all of it."""
     builder = Builder(file.path, lexed.docs, lexed.module_doc)
     tables = load()
     recovery = Recovery(file, lexed, tables)
@@ -56,14 +78,8 @@ def parse(file: SourceFile) -> Parsed:
         for whole, problem in builder.diagnostics
         if not any(whole.start <= place <= whole.end for place in recovery.places)
     ]
-    found = (*lexed.diagnostics, *recovery.diagnostics, *built)
-    return Parsed(
-        file,
-        ast.Module(Span(0, len(file.text)), module.doc, module.items),
-        tuple(lexed.tokens),
-        tuple(lexed.trivia),
-        tuple(sort(found)) if found else (),
-    )
+    found = [*lexed.diagnostics, *recovery.diagnostics, *built]
+    return module, tuple(sorted(recovery.places)), found
 
 
 def parse_expression(text: str) -> tuple[ast.Expr, tuple[Diagnostic, ...]]:

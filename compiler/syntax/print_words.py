@@ -22,7 +22,7 @@ Brackets pair up (`partner`), and each opening one has a form, by what may stand
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qoqi.compiler.syntax import print_spacing as spacing
 from qoqi.compiler.syntax.tokens import (
@@ -34,6 +34,7 @@ from qoqi.compiler.syntax.tokens import (
     STRUCT_OPEN,
     Token,
 )
+from qoqi.vm.dataclass import dataclass
 
 LIST = "list"
 WHOLE = "whole"

@@ -22,7 +22,7 @@ decides only what is skipped or added once something is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from qoqi.compiler.diagnostics import Diagnostic, Edit, Fix, Label, error
@@ -34,6 +34,7 @@ from qoqi.compiler.syntax.tokens import (
     CAN_END,
     CLOSERS,
     END,
+    ITEM_WORDS,
     NAME,
     NL,
     OPENERS,
@@ -42,6 +43,7 @@ from qoqi.compiler.syntax.tokens import (
     TYPE,
     Token,
 )
+from qoqi.vm.dataclass import dataclass
 
 MAX_REPORTED = 100
 MAX_REPAIRS = 1000
@@ -97,23 +99,6 @@ _BEFORE_NEWLINE: tuple[tuple[str, ...], ...] = (
     (")", ")", "{"),
 )
 _TEXTS = {NL: "\n", "COMPARE": "==", "STRUCT_OPEN": "{", STRING_END: '"'}
-_DECLARATIONS = frozenset(
-    [
-        "pub",
-        "import",
-        "const",
-        "struct",
-        "enum",
-        "fn",
-        "native",
-        "extern",
-        "step",
-        "steps",
-        "flow",
-        "test",
-        "given",
-    ]
-)
 _MEMBERS = frozenset(["channel", "view", "run", "migrate", "fn", "step", "extern", "steps"])
 _STATEMENTS = frozenset(
     [
@@ -319,7 +304,7 @@ class Recovery:
             if self.accepts(states, [*kinds, *follow]):
                 self.put(states, values, tokens, at, kinds, token)
                 return True
-        if token.kind == END or token.kind in _DECLARATIONS or token.kind in _MEMBERS:
+        if token.kind == END or token.kind in ITEM_WORDS or token.kind in _MEMBERS:
             kinds = ()
             for _ in range(sum(1 for value in values if _is(value, "{"))):
                 kinds += ("}",)
@@ -386,7 +371,7 @@ class Recovery:
 
     def drop(self, states: list[int], values: list[Any], tokens: list[Token], at: int) -> bool:
         token = tokens[at]
-        fixed = token.kind in _DECLARATIONS or token.kind in _STATEMENTS or token.kind == "case"
+        fixed = token.kind in ITEM_WORDS or token.kind in _STATEMENTS or token.kind == "case"
         if token.kind == END or (fixed and self.is_first(token)):
             return False
         if token.kind in CLOSERS and _opener(values, token.kind) is not None:
@@ -457,7 +442,7 @@ class Recovery:
     def level(self, states: list[int], stop: Token) -> tuple[int, str] | None:
         """How deep the stacks can stay, and the error token that stands there before `stop`."""
         levels: tuple[str, ...] = _LEVELS
-        if stop.kind in _DECLARATIONS and self.is_first_column(stop):
+        if stop.kind in ITEM_WORDS and self.is_first_column(stop):
             levels = ("ERROR_ITEM",)
         elif stop.kind in _MEMBERS and self.is_first(stop):
             levels = ("ERROR_MEMBER", "ERROR_ITEM")
@@ -479,14 +464,14 @@ class Recovery:
             if kind == END:
                 return at
             if at > error_at or start > error_at:
-                if kind in _DECLARATIONS and self.is_first_column(token):
+                if kind in ITEM_WORDS and self.is_first_column(token):
                     return at
                 if depth == 0 and (
                     kind == "case"
                     or ((kind in _STATEMENTS or kind in _MEMBERS) and self.is_first(token))
                 ):
                     return at
-            elif kind in _DECLARATIONS and self.is_first_column(token):
+            elif kind in ITEM_WORDS and self.is_first_column(token):
                 return at
             if kind in OPENERS:
                 depth += 1
@@ -501,12 +486,12 @@ class Recovery:
 
     def next_declaration(self, tokens: list[Token], start: int, error_at: int, item: bool) -> int:
         """The next token that starts an item, or a member of a flow or ends it, by the layout."""
-        words = _DECLARATIONS if item else _MEMBERS
+        words = ITEM_WORDS if item else _MEMBERS
         depth = 0
         at = start
         while tokens[at].kind != END:
             token = tokens[at]
-            if token.kind in _DECLARATIONS and self.is_first_column(token):
+            if token.kind in ITEM_WORDS and self.is_first_column(token):
                 return at
             if depth <= 0 and at > error_at and token.kind in words and self.is_first(token):
                 return at

@@ -23,12 +23,12 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from qoqi.grammar import source
+from qoqi.vm.dataclass import dataclass
 
 VERSION = 2
 END = "$END"

@@ -103,6 +103,24 @@ DECLARATION_WORDS = frozenset(
         "native",
     ]
 )
+# Words that start a declaration outside of flows.
+ITEM_WORDS = frozenset(
+    [
+        "pub",
+        "import",
+        "const",
+        "struct",
+        "enum",
+        "fn",
+        "native",
+        "extern",
+        "step",
+        "steps",
+        "flow",
+        "test",
+        "given",
+    ]
+)
 # Words that start a clause in the header of a step, a channel or a flow.
 CLAUSE_WORDS = frozenset(
     [

@@ -12,13 +12,14 @@ the shortest chain of calls to it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import field
 from enum import Enum
 
 from qoqi.compiler.frozen import Frozen, frozen
 from qoqi.compiler.names.symbols import FlowSymbol, FnSymbol, LocalSymbol
 from qoqi.compiler.syntax import ast
+from qoqi.vm.dataclass import dataclass
 
 
 class Kind(Enum):
@@ -158,10 +159,10 @@ class CallGraph:
                 seen.add(edge.target)
                 queue.append((target, (*chain, Hop(body, edge))))
 
-    def violations(self) -> list[Violation]:
+    def violations(self, roots: Iterable[Root]) -> list[Violation]:
         """Operations that may not be where they are, each once for each place that is wrong."""
         found: dict[tuple[ast.Node, Place], Violation] = {}
-        for root in [*self.roots, *self._pure_arguments()]:
+        for root in roots:
             allowed = ALLOWED[root.place]
             for body, chain in self.reach(root.body, tasks=True):
                 for operation in body.operations:
@@ -170,7 +171,7 @@ class CallGraph:
                         found.setdefault(key, Violation(operation, root, chain))
         return list(found.values())
 
-    def _pure_arguments(self) -> Iterator[Root]:
+    def pure_arguments(self) -> Iterator[Root]:
         """Functions given where only a pure one may be: natives, and what hands on to them."""
         required: set[tuple[ast.Node, int]] = set()
         handed = [(body, each) for body in self.bodies.values() for each in body.handed]

@@ -14,8 +14,8 @@ facts for every function that it can reach, and a program that uses ten function
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import field
 from functools import cache
 from typing import Any
 
@@ -53,6 +53,7 @@ from qoqi.compiler.types.signatures import (
     read_functions,
     read_types,
 )
+from qoqi.vm.dataclass import dataclass
 
 STD = "std"
 
@@ -94,18 +95,27 @@ def check(
 
 
 def check_program(
-    modules: Mapping[str, Parsed], packages: Mapping[str, str], before: Program | None = None
+    modules: Mapping[str, Parsed],
+    packages: Mapping[str, str],
+    before: Program | None = None,
+    *,
+    only: Collection[str] | None = None,
+    poll: Callable[[], None] | None = None,
 ) -> Program:
     """A program with these modules checked, and what was found in them.
 
     With the program `before`, only these modules are checked, and take the place of those of the
-    same name. All others stay as they were, and what they know of these is what it was then.
+    same name. All others stay as they were, and what they know of these is what it was then. With
+    `only`, the bodies of these are looked at, and of the other modules what they declare.
     """
     library = standard_library()
     program = _fork(library.program) if before is None else _without(before, set(modules))
+    program.poll = poll
     for name in _declare(program, modules, packages):
-        check_module(program, program.scopes[name])
+        if only is None or name in only:
+            check_module(program, program.scopes[name])
     _check_reached(program, library)
+    program.poll = None
     return program
 
 

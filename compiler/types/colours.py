@@ -34,7 +34,7 @@ def infer(
     """Builds the call graph and writes the colours of all bodies into the facts.
 
     With the graph `before`, only the bodies of the modules in `again` are built, and the others are
-    taken over. Those must not reach any in `again` but pure ones.
+    taken over as they are. Those must not reach any in `again` but pure ones.
     """
     names = set(checked.modules) if again is None else set(again)
     graph, new = _build(checked, before, names)
@@ -71,9 +71,9 @@ def _build(
             facts = checked.facts[symbol.module]
             Declarations(graph, facts, symbol.module, flows, steps).function(symbol.decl, None)
     new = [node for node in graph.bodies if node not in old]
-    _close(graph)
+    _close(graph, new)
     _opaque_operations(graph, new)
-    _close(graph)
+    _close(graph, new)
     return graph, new
 
 
@@ -87,26 +87,27 @@ def _colour(node: ast.Node, kinds: frozenset[Kind]) -> Colour:
     return Colour.FLOW if kinds else Colour.PURE
 
 
-def _close(graph: CallGraph) -> None:
-    """The kinds of each body and of all it reaches, by a worklist over callers."""
+def _close(graph: CallGraph, new: Iterable[ast.Node]) -> None:
+    """The kinds of each new body and of all it reaches, by a worklist over callers."""
     callers: dict[ast.Node, list[ast.Node]] = {}
-    kinds = {
-        node: graph.kinds.get(node, frozenset())
-        | frozenset(operation.kind for operation in body.operations)
-        for node, body in graph.bodies.items()
-    }
-    for node, body in graph.bodies.items():
+    kinds = graph.kinds
+    work: deque[ast.Node] = deque()
+    for node in new:
+        body = graph.bodies[node]
+        own = frozenset(operation.kind for operation in body.operations)
+        kinds[node] = kinds.get(node, frozenset()) | own
         for edge in body.edges:
             callers.setdefault(edge.target, []).append(node)
-    work = deque(graph.bodies)
+    work.extend(callers)
     while work:
         node = work.popleft()
+        reached = kinds.get(node)
+        if not reached:
+            continue
         for caller in callers.get(node, ()):
-            joined = kinds[caller] | kinds[node]
-            if joined != kinds[caller]:
-                kinds[caller] = joined
+            if not reached <= kinds[caller]:
+                kinds[caller] |= reached
                 work.append(caller)
-    graph.kinds = kinds
 
 
 def _opaque_operations(graph: CallGraph, new: Iterable[ast.Node]) -> None:

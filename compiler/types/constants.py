@@ -6,13 +6,13 @@ results the machine would give. None for anything else, and for what the machine
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TypeAlias
 
 from qoqi.compiler.names.symbols import ConstSymbol
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Checked
+from qoqi.vm.dataclass import dataclass
 
 _DEEPEST = 50
 

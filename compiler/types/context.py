@@ -18,7 +18,7 @@ what is wanted of itself, so that a mismatch marks the smallest expression.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from qoqi.compiler.diagnostics import Diagnostic, Fix, Label, error
@@ -48,6 +48,7 @@ from qoqi.compiler.types.facts import (
 )
 from qoqi.compiler.types.model import ERROR, UNIT, Con, NeverType, Param, Type
 from qoqi.compiler.types.unify import Unifier
+from qoqi.vm.dataclass import dataclass
 
 DISCARD = Con("(discarded)")
 
@@ -84,7 +85,8 @@ class Program:
     parameters of structs and enums; `variants` an enum's by name; `stages` the types of a flow's
     stage variables; `calls` who calls whom, and `hearing` who has a case for `flow.cancelled()`;
     `too_deep` the modules with a body that is nested too deeply.
-    `rules` are those of bodies where they are not the usual ones: an editor listens in.
+    `rules` are those of bodies where they are not the usual ones: an editor listens in. `poll` is
+    called between bodies, and may end the check by raising.
     """
 
     scopes: dict[str, ModuleScope] = field(default_factory=dict)
@@ -107,6 +109,7 @@ class Program:
     diagnostics: list[Diagnostic] = field(default_factory=list)
     constants: Callable[[Program, Symbol], Type] | None = None
     rules: Rules | None = None
+    poll: Callable[[], None] | None = None
 
     def prelude(self) -> ModuleScope | None:
         return self.scopes.get(PRELUDE)

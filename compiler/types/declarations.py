@@ -54,14 +54,19 @@ def check_module(program: Program, scope: ModuleScope) -> None:
                 check_enum(program, scope, symbol)
             case _:
                 pass
+    poll = program.poll or _go_on
     for function in scope.functions:
+        poll()
         check_function(program, scope, function)
     for step in scope.steps:
+        poll()
         check_step(program, scope, step, None)
     for flow in scope.flows.values():
+        poll()
         check_flow(program, scope, flow)
     for item in scope.tree.items:
         if isinstance(item, ast.TestDecl):
+            poll()
             body = new_body(program, scope, result=UNIT, testing=True)
             function_body(body, item.body, UNIT, None)
             body.finish()
@@ -69,6 +74,10 @@ def check_module(program: Program, scope: ModuleScope) -> None:
             body = new_body(program, scope, testing=True)
             check_given(body, item)
             body.finish()
+
+
+def _go_on() -> None:
+    """Nobody wants a check to end early."""
 
 
 # -- constants and defaults -----------------------------------------------------------------------

@@ -15,12 +15,12 @@ Guards: an arm with one covers nothing, but can be unreachable.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from qoqi.compiler.names.symbols import StructSymbol, VariantSymbol
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.facts import Facts, StructMatch, VariantMatch
+from qoqi.vm.dataclass import dataclass
 
 MOST_MISSING = 40
 BOOLS = (("true", True), ("false", False))

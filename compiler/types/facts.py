@@ -7,7 +7,7 @@ types here are final: no `Var`, literals already have the type they are used at.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import TypeAlias
 
@@ -25,6 +25,7 @@ from qoqi.compiler.names.symbols import (
 )
 from qoqi.compiler.syntax import ast
 from qoqi.compiler.types.model import Type
+from qoqi.vm.dataclass import dataclass
 
 
 class Colour(Enum):

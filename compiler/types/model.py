@@ -7,8 +7,9 @@ during inference only: facts that leave the checker have none.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from qoqi.compiler.diagnostics import Label
@@ -12,6 +11,7 @@ from qoqi.compiler.types.context import Body, reason_at
 from qoqi.compiler.types.facts import ArgSource, BuiltinTarget, Default, Given
 from qoqi.compiler.types.match_args import match_args
 from qoqi.compiler.types.model import ERROR, Con, FlowRef, Type
+from qoqi.vm.dataclass import dataclass
 
 CANCELLED, FAILURE = Con("Cancelled"), Con("Failure")
 SENT, SEND_ERROR, CANCEL_ERROR = Con("Sent"), Con("SendError"), Con("CancelError")

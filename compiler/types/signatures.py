@@ -8,7 +8,7 @@ is looked at when all declarations are known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qoqi.compiler import foreign
 from qoqi.compiler.diagnostics import Edit, Fix, Label, error
@@ -44,6 +44,7 @@ from qoqi.compiler.types.model import (
     option_of,
     show,
 )
+from qoqi.vm.dataclass import dataclass
 
 BUILTIN_TYPES: dict[str, BuiltinTypeSymbol] = {
     name: BuiltinTypeSymbol(name, arity)

@@ -11,8 +11,6 @@ reported once; one that met Never stays open, and is Never if nothing else comes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from qoqi.compiler.source import Span
 from qoqi.compiler.types.model import (
     DECIMAL,
@@ -28,6 +26,7 @@ from qoqi.compiler.types.model import (
     Type,
     Var,
 )
+from qoqi.vm.dataclass import dataclass
 
 INT_LITERAL = "int"
 DECIMAL_LITERAL = "decimal"

@@ -12,17 +12,22 @@
 ;;     (require 'flow-mode)
 ;;     (add-hook 'flow-mode-hook #'eglot-ensure)
 ;;
-;; Another command: (setq flow-server-command '("uv" "run" "qoqi" "lsp"))
+;; C-c C-t runs the tests of a file, C-c C-c the one the cursor is in; both save the file first, and
+;; from what failed RET or M-g n leads to its line.
+;;
+;; Another command: (setq flow-command '("uv" "run" "qoqi"))
 
 ;;; Code:
 
+(require 'ansi-color)
+(require 'compile)
 (require 'eglot)
 (require 'project)
 
 (defgroup flow nil "Editing flows." :group 'languages)
 
-(defcustom flow-server-command '("qoqi" "lsp")
-  "The command that starts the language server."
+(defcustom flow-command '("qoqi")
+  "The command qoqi, with what has to stand before it."
   :type '(repeat string))
 
 (defcustom flow-indent 4 "How far a block is indented." :type 'natnum)
@@ -69,9 +74,55 @@
           (indent-line-to column))))
     (goto-char (max (- (point-max) place) (save-excursion (back-to-indentation) (point))))))
 
+(defconst flow-test-regexp "^test[ \t]+\"\\(\\(?:[^\"\\\n]\\|\\\\.\\)*\\)\""
+  "Where a test begins, with its title.")
+
+(defconst flow-place-regexp
+  "^ +\\(?:--> \\)?\\([^ \n]+\\.flow\\):\\([0-9]+\\)\\(?::\\([0-9]+\\)\\)?$"
+  "How qoqi names a place: below what failed, and behind the arrow of a diagnostic.")
+
+(define-compilation-mode flow-test-mode "Flow tests"
+  "What tests of flows said."
+  (setq-local compilation-error-regexp-alist `((,flow-place-regexp 1 2 3)))
+  (add-hook 'compilation-filter-hook #'ansi-color-compilation-filter nil t))
+
+(defun flow--test (&rest options)
+  "Run the tests of the file of this buffer with OPTIONS."
+  (unless buffer-file-name (user-error "Tests are run from a file"))
+  (when (buffer-modified-p) (save-buffer))
+  (let* ((default-directory (or (locate-dominating-file buffer-file-name "flow.toml")
+                                default-directory))
+         (file (file-relative-name buffer-file-name)))
+    (compilation-start
+     (mapconcat #'shell-quote-argument `(,@flow-command "test" ,file "-v" ,@options) " ")
+     #'flow-test-mode)))
+
+(defun flow-test-file ()
+  "Run the tests of this file."
+  (interactive)
+  (flow--test))
+
+(defun flow-test-at-point ()
+  "Run the test the cursor is in: the last one that begins before the end of its line."
+  (interactive)
+  (let ((title (save-excursion
+                 (end-of-line)
+                 (and (re-search-backward flow-test-regexp nil t)
+                      (replace-regexp-in-string "\\\\\\(.\\)" "\\1" (match-string 1))))))
+    (unless title (user-error "No test begins above"))
+    (flow--test "-k" title)))
+
+(defvar flow-mode-map
+  (let ((map (make-sparse-keymap)))
+    (define-key map (kbd "C-c C-t") #'flow-test-file)
+    (define-key map (kbd "C-c C-c") #'flow-test-at-point)
+    map))
+
 ;;;###autoload
 (define-derived-mode flow-mode prog-mode "Flow"
-  "Major mode for flows."
+  "Major mode for flows.
+
+\\{flow-mode-map}"
   (setq-local comment-start "// ")
   (setq-local comment-start-skip "//+[/!]?[ \t]*")
   (setq-local indent-tabs-mode nil)
@@ -91,7 +142,7 @@
   (cdr project))
 
 (add-hook 'project-find-functions #'flow-project)
-(add-to-list 'eglot-server-programs '(flow-mode . (lambda (&rest _) flow-server-command)))
+(add-to-list 'eglot-server-programs '(flow-mode . (lambda (&rest _) `(,@flow-command "lsp"))))
 
 (provide 'flow-mode)
 ;;; flow-mode.el ends here

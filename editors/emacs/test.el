@@ -2,7 +2,7 @@
 
 ;;; Commentary:
 
-;; Opens a file, sees the diagnostic, applies the fix, completes, renames, formats.
+;; Opens a file, sees the diagnostic, applies the fix, completes, renames, formats, runs tests.
 ;;
 ;;     QOQI="path/to/python -m qoqi.runtime.cli.main" emacs -Q --batch -l test.el
 ;;
@@ -18,8 +18,7 @@
 (require 'flow-mode)
 (require 'flymake)
 
-(setq flow-server-command
-      (append (split-string (or (getenv "QOQI") "qoqi")) '("lsp"))
+(setq flow-command (split-string (or (getenv "QOQI") "qoqi"))
       eglot-sync-connect 20
       eglot-confirm-server-initiated-edits nil
       eglot-autoshutdown t
@@ -58,6 +57,12 @@
                           "fn total(order: Order) -> Int {\n"
                           "    print(\"😀 \\(ordr.cents)\")\n"
                           "    return   order.cents\n"
+                          "}\n\n"
+                          "test \"an order has a total\" {\n"
+                          "    assert(total(Order { id: \"a\", cents: 5 }) == 5)\n"
+                          "}\n\n"
+                          "test \"nothing costs \\\"nothing\\\"\" {\n"
+                          "    assert(total(Order { id: \"b\", cents: 0 }) == 1)\n"
                           "}\n")
                   nil path nil 'quiet))
   (find-file path)
@@ -120,6 +125,25 @@
   (indent-region (point-min) (point-max))
   (unless (equal (line 5) "    return purchase.cents") (error "Indented to %s" (line 5)))
   (ok "indent")
+
+  (defun tested (command)
+    "What the buffer of the tests says in the end, after COMMAND."
+    (let ((output (save-window-excursion (call-interactively command)
+                                         (get-buffer "*flow-test*"))))
+      (wait-for (symbol-name command)
+                (lambda () (not (process-live-p (get-buffer-process output)))))
+      (with-current-buffer output (buffer-string))))
+  (to "assert(total(Order { id: \"b\"")
+  (let ((said (tested #'flow-test-at-point)))
+    (unless (string-match-p "0 passed, 1 failed" said) (error "One test says %s" said)))
+  (let ((said (tested #'flow-test-file)))
+    (unless (string-match-p "1 passed, 1 failed" said) (error "All tests say %s" said)))
+  (with-current-buffer "*flow-test*"
+    (goto-char (point-min))
+    (let ((inhibit-message t)) (compilation-next-error 1))
+    (unless (looking-at-p " *shop.flow:13$")
+      (error "What failed is at %s" (thing-at-point 'line))))
+  (ok "place of what failed")
   (set-buffer-modified-p nil)
   (eglot-shutdown (eglot-current-server))
   (kill-emacs 0))

@@ -1,4 +1,5 @@
--- Drives a real Neovim: open a file, see the diagnostic, apply the fix, complete, rename, format.
+-- Drives a real Neovim: open a file, see the diagnostic, apply the fix, complete, rename, format,
+-- run tests.
 --
 --     QOQI="path/to/python -m qoqi.runtime.cli.main" nvim --headless --clean -u NONE -l test.lua
 --
@@ -22,11 +23,17 @@ vim.fn.writefile({
   '    print("😀 \\(ordr.cents)")',
   "    return   order.cents",
   "}",
+  "",
+  'test "an order has a total" {',
+  '    assert(total(Order { id: "a", cents: 5 }) == 5)',
+  "}",
+  "",
+  'test "nothing costs \\"nothing\\"" {',
+  '    assert(total(Order { id: "b", cents: 0 }) == 1)',
+  "}",
 }, path)
 
-local command = vim.split(vim.env.QOQI or "qoqi", " ")
-table.insert(command, "lsp")
-require("flow").setup({ cmd = command })
+require("flow").setup({ command = vim.split(vim.env.QOQI or "qoqi", " ") })
 
 local function fail(text)
   io.stderr:write("FAILED: " .. text .. "\n")
@@ -67,9 +74,6 @@ local function client()
 end
 
 vim.cmd("edit " .. path)
-if not vim.lsp.config then
-  vim.cmd("doautocmd FileType flow")
-end
 wait_for("client", function()
   return client() ~= nil and client().server_capabilities ~= nil
 end)
@@ -135,4 +139,37 @@ if not hover.contents.value:find("purchase", 1, true) then
   fail("hover shows " .. hover.contents.value)
 end
 io.stdout:write("ok hover\n")
+
+-- What a terminal that a command opens says in the end; its window is closed again.
+local function said(what, start, wanted)
+  local before = vim.api.nvim_get_current_buf()
+  start()
+  if not vim.wait(20000, function()
+    return vim.api.nvim_get_current_buf() ~= before
+  end, 20) then
+    fail("no terminal for " .. what)
+  end
+  wait_for(what, function()
+    return table.concat(lines(), "\n"):find(wanted, 1, true) ~= nil
+  end)
+  vim.cmd("bwipeout!")
+end
+
+said("tests of a file", function()
+  vim.cmd("FlowTest")
+end, "1 passed, 1 failed")
+vim.api.nvim_win_set_cursor(0, { 14, 10 })
+said("test at the cursor", function()
+  vim.cmd("FlowTest!")
+end, "0 passed, 1 failed")
+if #vim.fn.filter(vim.fn.readfile(path), "v:val =~ 'purchase'") == 0 then
+  fail("the tests ran on what was on the disk")
+end
+
+vim.lsp.codelens.refresh()
+wait_for("lenses", function()
+  return #vim.lsp.codelens.get(vim.api.nvim_get_current_buf()) == 3
+end)
+vim.api.nvim_win_set_cursor(0, { 13, 0 })
+said("test of a lens", vim.lsp.codelens.run, "0 passed, 1 failed")
 vim.cmd("qall!")

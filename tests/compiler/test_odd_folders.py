@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from qoqi.compiler import api
 from qoqi.compiler.project.load import DiskReader, load_package

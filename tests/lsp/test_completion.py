@@ -240,3 +240,71 @@ def test_every_place_of_the_shop_can_be_completed() -> None:
     for end in range(0, len(SHOP), 7):
         found = completion.complete(snapshot, f"{FOLDER}/{MODULE}.flow", MODULE, SHOP[:end], end)
         assert found.span.end <= end
+
+
+# -- what tests stand in for ---------------------------------------------------------------------
+
+TESTED = """\
+import std.http
+
+step pay(cents: Int) -> Bool within 1m { return true }
+
+flow Shop(cents: Int) -> Bool {
+    step ask(text: String) -> Bool within 1m { return true }
+
+    run {
+        let due = flow.now() + 1d
+        stage first(due)
+        return pay(cents)
+    }
+}
+
+test "it" {
+    let it = Shop.start("a", 1)
+}
+"""
+
+
+def after(line: str, typed: str) -> list[str]:
+    """What is offered for a line typed below another one."""
+    return labels(completed(TESTED, TESTED.replace(line, f"{line}\n    {typed}")))
+
+
+def test_a_given_is_for_a_step_or_for_what_only_steps_call() -> None:
+    start = '"a", 1)'
+
+    assert after(start, "given $0") == ["pay", "Shop", "http"]
+    assert after(start, "given Shop.$0") == ["ask"]
+    assert "post" in after(start, "given http.$0")
+    assert after(start, "given pay(_) $0") == ["=>", "=> fails", "=> never", "after", "runs"]
+    [pay] = completed(TESTED, TESTED.replace(start, f"{start}\n    given pa$0"))
+    assert pay.insert == "pay(_) => $0"
+
+
+def test_the_name_of_a_stage_is_ones_own_and_what_it_carries_is_not() -> None:
+    line = "stage first(due)"
+
+    assert after(line, "stage ne$0") == []
+    assert after(line, "stage next($0)") == ["due"]
+
+
+def test_a_type_in_a_header_that_is_still_open() -> None:
+    good = "struct Claim { id: String }\n"
+
+    assert labels(completed(good, f"{good}\nfn total(self: Cla$0"))[0] == "Claim"
+
+
+def test_names_of_arguments_stand_before_values_that_do_not_fit() -> None:
+    good = "fn pay(cents: Int) { }\n\nfn f(text: String) { }\n"
+
+    found = labels(completed(good, good.replace("text: String) { }", "text: String) { pay($0) }")))
+
+    assert found.index("cents:") < found.index("text")
+
+
+def test_a_field_is_all_that_a_struct_literal_wants() -> None:
+    good = "struct Claim { id: String, cents: Int }\n\nfn f(id: String) { }\n"
+
+    found = completed(good, good.replace("String) { }", "String) { let c = Claim { id: id, $0 } }"))
+
+    assert labels(found) == ["cents"]

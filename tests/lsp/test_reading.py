@@ -10,7 +10,14 @@ from qoqi.compiler.diagnostics import Edit
 from qoqi.compiler.project.lockfile import Lock, LockedFlow, LockedStage, LockedVersion
 from qoqi.compiler.project.shapes import Part
 from qoqi.compiler.source import Span
-from qoqi.lsp import folding, formatting, hints, lenses, links, symbols, tokens
+from qoqi.compiler.syntax.tokens import (
+    CASE_WORDS,
+    CLAUSE_WORDS,
+    DECLARATION_WORDS,
+    GIVEN_WORDS,
+    RESERVED,
+)
+from qoqi.lsp import folding, formatting, hints, keywords, lenses, links, symbols, tokens
 from qoqi.lsp.hover import hover
 from qoqi.lsp.signatures import Signature, signature_help
 from qoqi.lsp.text import Encoding, Text
@@ -68,6 +75,21 @@ def test_a_step_shows_its_clauses_and_documentation() -> None:
     assert "Asks the bank." in shown
     assert "- within 5s\n- tries 3" in shown
     assert "**a step**" in shown
+
+
+def test_a_word_of_the_language_says_what_it_means() -> None:
+    words = RESERVED | DECLARATION_WORDS | CLAUSE_WORDS | CASE_WORDS | GIVEN_WORDS
+
+    assert "How long one attempt may take" in hovered("wi$0thin 5s")
+    assert "entered again" in hovered("st$0age asking")
+    assert hovered("re$0turn Ok") == ""
+    assert set(keywords.DOCS) <= words
+
+
+def test_a_stage_outside_of_a_flow_shows_nothing() -> None:
+    here = lab("fn f() {\n    stage a$0b\n}\n")
+
+    assert hover(here.snapshot, Locked(), "m", here.offset) is None
 
 
 def test_a_wait_says_so() -> None:

@@ -8,6 +8,7 @@ import random
 import socket
 import sys
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,12 @@ from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient as PlainClient
 from pytest_lsp import ClientServerConfig, LanguageClient
 
-from qoqi.lsp.server import create
+from qoqi.compiler.incremental import recheck
+from qoqi.lsp.features import Refused
+from qoqi.lsp.server import create, elsewhere
+from qoqi.lsp.session import Result
+from qoqi.lsp.versions import Locked
+from tests.lsp.lab import package
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = [sys.executable, "-m", "qoqi.runtime.cli.main", "lsp"]
@@ -58,7 +64,8 @@ def capabilities(encoding: str, *, pull: bool = False) -> lsp.ClientCapabilities
             code_action=lsp.CodeActionClientCapabilities(
                 code_action_literal_support=lsp.ClientCodeActionLiteralOptions(
                     lsp.ClientCodeActionKindOptions([lsp.CodeActionKind.QuickFix])
-                )
+                ),
+                resolve_support=lsp.ClientCodeActionResolveOptions(["edit"]),
             ),
         ),
         window=lsp.WindowClientCapabilities(work_done_progress=True),
@@ -267,6 +274,57 @@ async def test_nothing_is_kept_of_notifications_that_are_done(tmp_path: Path) ->
 
     assert protocol._request_futures == {}
     await server.session.stop()
+
+
+def test_a_refusal_is_an_answer_and_no_fault(caplog: pytest.LogCaptureFixture) -> None:
+    protocol: Any = create().protocol
+    sent: list[tuple[int, str]] = []
+    protocol._send_response = lambda id_, error: sent.append((error.code, error.message))
+    refused: Future[object] = Future()
+    refused.set_exception(Refused("There is no name here."))
+
+    protocol._send_handler_result(refused, msg_id=1)
+
+    assert sent == [(lsp.LSPErrorCodes.RequestFailed, "There is no name here.")]
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_only_what_changed_elsewhere_is_asked_for_again() -> None:
+    texts = {
+        "a": "import b\n\nfn f() -> Int { return b.g() }\n",
+        "b": "fn g() -> Int { return 1 }\n",
+    }
+    first = Result(recheck(package(texts)), Locked(), 1)
+
+    def after(module: str, old: str, new: str) -> Result:
+        changed = {**texts, module: texts[module].replace(old, new)}
+        return Result(recheck(package(changed), first.snapshot), Locked(), 2)
+
+    assert elsewhere(first, None)
+    assert not elsewhere(after("b", "return 1", "return x"), first)
+    assert elsewhere(after("b", "g() -> Int", "g() -> String"), first)
+    assert not elsewhere(after("a", "b.g()", "b.h()"), first)
+
+
+async def test_all_fixes_are_found_once_they_are_chosen(
+    client: LanguageClient, tmp_path: Path
+) -> None:
+    text = "fn f() -> Int {\n    let a = 1\n    let b = 2\n    return 3\n}\n"
+    editor = Editor(client, tmp_path / "a.flow", text)
+    editor.open()
+    context = lsp.CodeActionContext([])
+    place = lsp.Range(lsp.Position(0, 0), lsp.Position(0, 0))
+    offered: Any = await client.text_document_code_action_async(
+        lsp.CodeActionParams(editor.document, place, context)
+    )
+    [fix] = [each for each in offered if each.kind == "source.fixAll"]
+    assert fix.edit is None
+
+    chosen = await client.code_action_resolve_async(fix)
+
+    assert chosen.edit is not None
+    [edits] = (chosen.edit.changes or {}).values()
+    assert [edit.new_text for edit in edits] == ["_", "_"]
 
 
 # -- pulled, and over TCP ------------------------------------------------------------------------

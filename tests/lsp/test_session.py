@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import random
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,10 +17,12 @@ import pytest
 
 from qoqi.compiler.api import build, check, check_package, mark_deployed
 from qoqi.compiler.diagnostics import Diagnostic
-from qoqi.compiler.incremental import Snapshot, Superseded, recheck
+from qoqi.compiler.incremental import Snapshot, Superseded, Watch, recheck
 from qoqi.compiler.project import lockfile
-from qoqi.lsp.session import Session
+from qoqi.compiler.project.load import Package
+from qoqi.lsp.session import Result, Session, Work
 from qoqi.lsp.text import Encoding, Text
+from qoqi.lsp.versions import Locked
 from tests.lsp.lab import package
 
 GOOD = "fn f() -> Int { return 1 }\n"
@@ -249,7 +252,7 @@ def test_a_check_stops_when_its_text_changed() -> None:
     answers = iter([False, True, True])
 
     with pytest.raises(Superseded):
-        recheck(package({"a": GOOD, "b": GOOD, "c": GOOD}), None, lambda: next(answers))
+        recheck(package({"a": GOOD, "b": GOOD, "c": GOOD}), None, Watch(lambda: next(answers)))
 
 
 async def test_a_fault_in_a_check_is_logged_and_the_last_good_result_stays(
@@ -276,6 +279,81 @@ async def test_a_fault_in_a_check_is_logged_and_the_last_good_result_stays(
     session.change(path, 3, Text(GOOD))
     await session.snapshot(path)
     assert shown.now["a.flow"] == []
+
+
+# -- when, and what first -------------------------------------------------------------------------
+
+
+def test_a_check_waits_only_while_changes_follow_one_another() -> None:
+    session = Session(delay=0.15)
+    work = Work("/p", result=Result(recheck(package({"a": GOOD})), Locked(), 1))
+
+    def pause(quiet: float, seconds: float) -> float:
+        work.quiet, work.seconds = quiet, seconds
+        return session._pause(work)
+
+    assert pause(quiet=1, seconds=3) == 0
+    assert pause(quiet=0.1, seconds=0.04) == 0.01
+    assert pause(quiet=0.1, seconds=3) == 0.15
+    work.result = None
+    assert pause(quiet=0.1, seconds=3) == 0
+
+
+async def test_what_did_not_change_is_not_published_again(
+    session: Session, shown: Shown, tmp_path: Path
+) -> None:
+    write(tmp_path, {"flow.toml": 'name = "shop"\n', "a.flow": GOOD, "b.flow": BAD})
+    a = at(tmp_path, "a.flow")
+    session.open(a, 1, GOOD)
+    await session.snapshot(a)
+
+    session.change(a, 2, Text(BAD))
+    await session.snapshot(a)
+
+    assert [version for name, version in shown.log if name == "a.flow"][-2:] == [1, 2]
+    assert [name for name, _ in shown.log].count("b.flow") == 1
+
+
+class Held:
+    """A check that goes on once it is let go, and turns aside as a real one does meanwhile."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun: list[bool] = []
+        self.free = threading.Event()
+        monkeypatch.setattr("qoqi.lsp.session.recheck", self.check)
+
+    def check(self, package: Package, before: Snapshot | None, watch: Watch) -> Snapshot:
+        self.begun.append(before is None)
+        while not self.free.wait(0.001):
+            watch.poll()
+        return recheck(package, before, watch)
+
+
+async def test_an_open_file_is_looked_at_before_its_package_is_checked(
+    session: Session, shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "import b\n\nfn f() -> String { return b.g() }\n\nfn h() { let q = 1 }\n"
+    other = "fn g() -> Int { return 1 }\n\nfn wrong() -> Int { return x }\n"
+    write(tmp_path, {"flow.toml": 'name = "shop"\n', "a.flow": text, "b.flow": other})
+    a = at(tmp_path, "a.flow")
+    held = Held(monkeypatch)
+
+    session.open(a, 1, text)
+    await session.looked(a)
+    assert shown.now == {"a.flow": ["E0301"]}
+    assert session.works()[0].result is None
+    early = session.last(a)
+    assert early is not None
+    assert "g" in early.snapshot.program.scopes["b"].names
+
+    session.change(a, 2, Text(text.replace("String", "Int")))
+    await session.looked(a)
+    assert shown.now == {"a.flow": []}
+
+    held.free.set()
+    await session.snapshot(a)
+    assert shown.now == {"a.flow": ["W0106"], "b.flow": ["E0201"]}
+    assert held.begun == [True, False]
 
 
 # -- edit sessions against fresh checks ----------------------------------------------------------

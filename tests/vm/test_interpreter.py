@@ -27,6 +27,7 @@ from qoqi.vm.failure import FlowError, TraceLine
 from qoqi.vm.frames import Machine, Task
 from qoqi.vm.interpreter import (
     MAX_INSTRUCTIONS,
+    OPERATION_COST,
     CallFailed,
     MachineError,
     advance,
@@ -426,7 +427,7 @@ def test_a_step_or_wait_begins_the_count_anew_and_an_operation_does_not() -> Non
     machine, task = start(loaded)
     task.spent = 1000
     advance(loaded, machine, task, TOP)
-    assert task.spent == 1001
+    assert task.spent == 1001 + OPERATION_COST
     resume(task, "id")
     advance(loaded, machine, task, TOP)
     assert task.spent == 0
