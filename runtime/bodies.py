@@ -27,11 +27,12 @@ import os
 import random
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, StepDef
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.effects import Ended, Failed, Operation, OutOfBudget
 from qoqi.vm.failure import Failure, FlowError
 from qoqi.vm.frames import Machine, Task
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     import httpx
 
 GRACE: Final = 60_000
+AT_ONCE: Final = 200
+"""Operations that are answered at once in one slice: after as many the others have a turn."""
 RESPONSE_LIMIT: Final = 16 << 20
 FILE_LIMIT: Final = 16 << 20
 
@@ -153,7 +156,7 @@ def make(
 
 def run_slice(body: Body, world: World) -> StepEnded | Operation | None:
     """Runs until it ends, asks what takes time, or has used its slice (None)."""
-    while True:
+    for _ in range(AT_ONCE):
         effect = advance(body.program, body.machine, body.task, world.slice)
         match effect:
             case Ended(value):
@@ -173,6 +176,7 @@ def run_slice(body: Body, world: World) -> StepEnded | Operation | None:
                 resume(body.task, answer)
             case _:
                 raise MachineError(f"a step's body asked for a {type(effect).__name__}")
+    return None
 
 
 async def run(body: Body, world: World, first: Operation | None) -> StepEnded | None:
@@ -190,11 +194,12 @@ async def run(body: Body, world: World, first: Operation | None) -> StepEnded | 
     except LetGo:
         return None
     except _NoAnswer as lost:
+        why = str(lost)
         if not lost.left:
-            return _end(body, RETRY, network=True)
+            return _end(body, RETRY, network=True, why=why)
         if body.step.settled:
-            return _end(body, '"Unknown"')
-        return _end(body, LOST, network=True)
+            return _end(body, '"Unknown"', why=why)
+        return _end(body, LOST, network=True, why=why)
     except FlowError as error:
         calls = trace(body.program, body.task)
         return _failed(body, Failure(error.code, error.message, calls))
@@ -259,9 +264,10 @@ def _end(
     delay: int | None = None,
     failure: str | None = None,
     network: bool = False,
+    why: str | None = None,
 ) -> StepEnded:
     undo = json_text([list(item) for item in body.undos]) if body.undos else None
-    return StepEnded(body.key, body.attempt, result, delay, failure, undo, network)
+    return StepEnded(body.key, body.attempt, result, delay, failure, undo, network, why)
 
 
 def _ended(body: Body, world: World, value: object) -> StepEnded:
@@ -334,14 +340,23 @@ async def _request(
             finally:
                 await response.aclose()
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as lost:
-        raise _NoAnswer(False, str(lost)) from lost
+        raise _NoAnswer(False, f"no connection to {request.url.host}: {_said(lost)}") from lost
     except (httpx.LocalProtocolError, httpx.UnsupportedProtocol) as wrong:
         raise FlowError("R0001", f"http: the request cannot be sent: {wrong}") from wrong
     except (httpx.TransportError, TimeoutError) as lost:
-        raise _NoAnswer(True, str(lost)) from lost
+        raise _NoAnswer(True, f"no answer from {request.url.host}: {_said(lost)}") from lost
     except httpx.DecodingError as strange:
         raise FlowError("R0004", f"http: the answer's encoding is damaged: {strange}") from strange
     return _response(body.program, response, data)
+
+
+def _said(error: BaseException) -> str:
+    """What went wrong on the network, by its first cause: the outer ones only say that it did."""
+    first = error
+    while (inner := first.__cause__ or first.__context__) is not None:
+        first = inner.exceptions[0] if isinstance(inner, BaseExceptionGroup) else inner
+    text = first.strerror if isinstance(first, OSError) else None
+    return text or str(first) or str(error) or type(error).__name__
 
 
 def _content(given: object) -> bytes:

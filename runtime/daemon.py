@@ -5,17 +5,24 @@ is due, leases it, and starts one task per instance, which runs `turn` against a
 the instance leaves memory. It looks again when something was written that may have made an
 instance due (`wake`), when the next wait is over, and once a second in any case.
 
+Holding. What this daemon makes due by a call of its own (a start, a child, a message to an instance
+that waits for it) it leases by the same transaction, and runs next: the answer to who asked is one
+commit away and the end two, with no look and no lease between. `_early` has what is being taken.
+
 Telling. What lands for an instance is told to its host if this process holds it; where nobody holds
 it the daemon tries to take it at once. Both are hints: everything is read from the store, and an
 untold instance is found at its next write or the next look.
 
+Time. What sleeps in the store is taken `AHEAD` of its moment, and waits for it in memory as those
+do that never left it: many that wake at once were leased and thawed by then.
+
 What goes wrong. A turn that raises is logged and its instance given back as the store has it, to be
-taken again; the third time in a row it is stopped (R0011). The store counts takings after which nothing
-was heard of an instance, and one at its third is stopped without being run: it ends its daemon.
+taken again; the third time in a row it is stopped (R0011). The store counts takings after which
+nothing was heard of an instance: after six it is stopped without being run, for it ends its daemon.
 So that the others that were in memory then are not blamed, one that is counted already is a
 suspect: suspects are taken one after the other, each once all that is in memory was written or
-came to rest, and coming to rest ends the suspicion (`lease.prove`). A busy store makes loops wait and go
-on. So no instance takes another, or the daemon, with it.
+came to rest, and coming to rest ends the suspicion (`lease.prove`). A busy store makes loops wait
+and go on. So no instance takes another, or the daemon, with it.
 
 Draining. Nothing new is taken, steps under way end within a limit, every instance writes itself as
 waiting and gives its lease back: the next daemon goes on at once.
@@ -28,7 +35,8 @@ import gc
 import logging
 import secrets
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from dataclasses import replace
 
 from qoqi.runtime import bodies
 from qoqi.runtime.changes import Changes
@@ -37,7 +45,20 @@ from qoqi.runtime.host import BUSY_FIRST, BUSY_MOST, StoreHost, broken_body, dra
 from qoqi.runtime.lease import prove, renewals
 from qoqi.runtime.model import InstanceRow, Settings, VersionRow
 from qoqi.runtime.programs import Programs, first_request, positional, turn_limits
-from qoqi.runtime.store.protocol import StartRequest, StoreBroken, StoreBusy, Taken, Woken
+from qoqi.runtime.slots import Slots
+from qoqi.runtime.store.lifecycle import read_cancel
+from qoqi.runtime.store.protocol import (
+    Hold,
+    SendOutcome,
+    Sent,
+    StartOutcome,
+    StartRequest,
+    StoreBroken,
+    StoreBusy,
+    Taken,
+    Woken,
+)
+from qoqi.runtime.store.sqlstore import SqlStore
 from qoqi.runtime.store.thread import StoreThread
 from qoqi.vm import turn
 from qoqi.vm.effects import Operation
@@ -60,11 +81,15 @@ from qoqi.vm.host import (
 from qoqi.vm.instance import failure_json
 from qoqi.vm.jsonform import parse_json
 from qoqi.vm.program import Program
-from qoqi.vm.snapshot import freeze, start_state
+from qoqi.vm.snapshot import freeze, start_state, version_of
 
 _log = logging.getLogger("qoqi.daemon")
 
-POISON = 3
+FAILURES = 3
+POISON = 6
+"""A daemon that somebody kills every second hits one suspect or another each time: with three of
+them, one in a hundred instances was stopped that had done nothing."""
+AHEAD = 100  # ms
 COLLECTIONS = (20_000, 20, 50)
 SWEEP = 60_000
 SWEEP_VERSIONS = 24 * 3_600_000  # it reads the states of instances, and a day more costs nothing
@@ -73,8 +98,8 @@ SWEEP_VERSIONS = 24 * 3_600_000  # it reads the states of instances, and a day m
 def collect_rarely() -> None:
     """For a process that is a daemon and nothing else: what is loaded by now stays, and is not
     looked through for garbage again, and what comes and goes with each step is looked through more
-    rarely. With Python's own settings a tenth of the time goes there."""
-    gc.collect()
+    rarely. With Python's own settings a tenth of the time goes there. There is no garbage to speak of
+    yet, and to look for it would be a tenth of a start."""
     gc.freeze()
     gc.set_threshold(*COLLECTIONS)
 
@@ -103,6 +128,7 @@ class Daemon:
         self.me = incarnation(name)
         self.programs = Programs(store)
         self.changes = Changes()
+        self.slots = Slots()
         self.hosts: dict[str, StoreHost] = {}
         self.out: dict[str, set[tuple[str, int]]] = {}
         self.draining = False
@@ -222,7 +248,7 @@ class Daemon:
         while not self.draining:
             self._look.clear()
             now = self.clock.now()
-            due = await self.store.due(now, settings.look_limit)
+            due = await self.store.due(now, settings.look_limit, AHEAD)
             fresh = [one for one in due if one.id not in self.hosts and one.id not in self._early]
             self._passed.update(one.id for one in due if one.id in self.hosts)
             if fresh and not self.draining:
@@ -242,7 +268,9 @@ class Daemon:
         at = now + self.settings.look
         wake = await self.store.next_wake(now)
         if wake is not None:
-            at = min(at, max(wake, now + 1))
+            # One that is near and was not taken is held: it is due when that lease is over.
+            near = wake <= now + AHEAD
+            at = min(at, max(wake if near else wake - AHEAD, now + 1))
         loop = asyncio.get_running_loop()
         told = loop.create_task(self._look.wait())
         over = loop.create_task(self.clock.sleep_until(at))
@@ -253,25 +281,86 @@ class Daemon:
             over.cancel()
 
     async def _take(self, id: str) -> None:
-        """Leases an instance that is in `_early`, and starts its task.
-
-        What is told meanwhile reaches its host.
-        """
+        """Leases an instance that is in `_early`, and starts its task."""
         try:
             now = self.clock.now()
-            until = now + self.settings.lease
-            taken = await self.store.lease(id, self.me, now, until)
-            if taken is None:
-                return
-            host = StoreHost(self, taken, until)
-            self.hosts[id] = host
-            for event in self._early[id]:
-                host.push(event)
-            if self.draining:
-                host.drain(now)
-            self._tasks[id] = asyncio.get_running_loop().create_task(self._run(host, taken))
+            taken = await self.store.lease(id, self.me, now, now + self.settings.lease)
+        except BaseException:
+            self._not_taken(id)
+            raise
+        if taken is None:
+            self._not_taken(id)
+        else:
+            self.begin(taken)
+
+    def begin(self, taken: Taken) -> None:
+        """Starts the task of an instance that is leased to this daemon.
+
+        What was told while it was being taken reaches its host.
+        """
+        id, until = taken.row.id, taken.row.lease_until
+        assert until is not None
+        host = self.hosts[id] = StoreHost(self, taken, until)
+        for event in self._early.pop(id):
+            host.push(event)
+        if self.draining:
+            host.drain(self.clock.now())
+        self._tasks[id] = asyncio.get_running_loop().create_task(self._run(host, taken))
+
+    def _not_taken(self, id: str) -> None:
+        """What was told meanwhile nobody has heard: a look finds it."""
+        if self._early.pop(id, None):
+            self.wake()
+
+    # -- holding -------------------------------------------------------------------------------
+
+    def hold(self, id: str) -> Hold | None:
+        """What a call takes the instance with that it makes due; None if this daemon may not.
+
+        Its end is `begin` with what was taken, or `let` with the names that were not.
+        """
+        if self.draining or id in self.hosts or id in self._early:
+            return None
+        self._early[id] = []
+        return Hold(self.me, self.clock.now() + self.settings.lease)
+
+    def let(self, ids: Iterable[str]) -> None:
+        for id in ids:
+            if id not in self.hosts:
+                self._not_taken(id)
+
+    async def create(self, request: StartRequest) -> StartOutcome:
+        """A start from outside: it runs here, next."""
+        hold = self.hold(request.id)
+        try:
+            held = request if hold is None else replace(request, hold=hold)
+            outcome = await self.store.create(held, self.clock.now())
+            if outcome.created and hold is not None:
+                self.begin(Taken(outcome.row, (), (), None))
         finally:
-            del self._early[id]
+            if hold is not None:
+                self.let((request.id,))
+        if outcome.created and hold is None:
+            self.wake()
+        return outcome
+
+    async def send(self, id: str, send: Callable[[SqlStore, Hold | None], Sent]) -> Sent:
+        """A message from outside, by calls of the store in one transaction."""
+        hold = self.hold(id)
+        try:
+            sent = await self.store.together(lambda store: send(store, hold))
+            if sent.taken is not None:
+                self.begin(sent.taken)
+        finally:
+            if hold is not None:
+                self.let((id,))
+        if sent.outcome == SendOutcome.DELIVERED:
+            if hold is None:
+                self.tell(id, sent.owner, Told())
+            else:
+                self.changes.tell(id)
+                self.wake()  # one that was not taken is not due, or a suspect, or another's
+        return sent
 
     async def _take_suspect(self, id: str) -> None:
         """It was in memory when a daemon died: alone in doubt, until it is proven or gone."""
@@ -279,12 +368,12 @@ class Daemon:
             for host in list(self.hosts.values()):
                 await host.proven.wait()
             if self.draining:
-                del self._early[id]
+                self._not_taken(id)
                 return
             await self._take_told(id)
-            host = self.hosts.get(id)
-            if host is not None:
-                await host.proven.wait()
+            suspect = self.hosts.get(id)
+            if suspect is not None:
+                await suspect.proven.wait()
 
     def prove(self, host: StoreHost) -> None:
         """An instance came to rest without a write: it does not end its daemon."""
@@ -307,7 +396,8 @@ class Daemon:
         id = host.id
         try:
             if taken.row.takings >= POISON:
-                await self._stop_poisoned(host, taken.row)
+                said = f"it ended its daemon {POISON} times"
+                await self._stop_poisoned(host, taken.row, said)
                 return
             row = taken.row
             await self.programs.prepare(row.version, row.state, row.stopped_state)
@@ -354,9 +444,9 @@ class Daemon:
             row = await self.store.instance(host.id)
             if row is None:
                 return
-            if failed is not None and self._crashes[host.id] >= POISON:
+            if failed is not None and self._crashes[host.id] >= FAILURES:
                 del self._crashes[host.id]
-                await self._stop_poisoned(host, row)
+                await self._stop_poisoned(host, row, f"its turn failed {FAILURES} times")
                 return
             at = self.clock.now() + (self.settings.retry if failed else 0)
             await host.still(_given_back(row, at, () if failed is None else (failed,)))
@@ -364,21 +454,27 @@ class Daemon:
         except (LeaseLost, StoreBusy, StoreBroken):
             _log.info("%s: not given back, its lease runs out", host.id)
 
-    async def _stop_poisoned(self, host: StoreHost, row: InstanceRow) -> None:
-        why = Failure("R0011", f"it ended its daemon {POISON} times")
+    async def _stop_poisoned(self, host: StoreHost, row: InstanceRow, said: str) -> None:
+        """As it was found, and a cancellation is over with that: it would only be run for it again.
+
+        A resume it never came to act on counts for nothing.
+        """
+        why = Failure("R0011", said)
+        resumed, asked = row.stopped_state, read_cancel(row.cancel)
         await host.still(
             Save(
-                state=row.state,
+                state=row.state if resumed is None else resumed,
                 status="stopped",
                 phase=row.phase,
                 stage=row.stage,
                 pass_number=row.pass_number,
-                version=row.version,
+                version=row.version if resumed is None else version_of(resumed),
                 release=True,
                 result=row.result,
                 stopped_by=failure_json(why),
                 error_code=why.code,
                 refuses=row.refuses,
+                seen_cancel=None if asked is None else asked.id,
                 ledger=(LedgerLine("stopped", {"code": why.code, "message": why.message}),),
             )
         )
@@ -452,6 +548,7 @@ class Daemon:
                 await self.clock.sleep_until(self.clock.now() + delay)
                 delay = min(delay * 2, BUSY_MOST)
         self._settle_out(id, ended.key, ended.attempt)
+        self.slots.ended(ended.key, ended.attempt)
         self.tell(id, self.me, Told())
 
     def write_alone(self, id: str, put: PutResult) -> None:
@@ -538,4 +635,5 @@ def _given_back(row: InstanceRow, at: int, ledger: tuple[LedgerLine, ...]) -> Sa
         result=row.result,
         refuses=row.refuses,
         ledger=ledger,
+        as_found=True,
     )

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from qoqi.compiler import api
-from qoqi.compiler.project.build import write_lock
-from qoqi.compiler.project.lockfile import mark_deployed
+from qoqi.compiler.project import kept
 from qoqi.runtime.api.client import Client
 from qoqi.runtime.api.wire import VersionBody
 from qoqi.runtime.api.wire_versions import CandidateBody, VersionItem
 from qoqi.runtime.model import VersionRow
 from qoqi.vm.bytecode.codec import encode_debug
+from qoqi.vm.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from qoqi.compiler.api import BuildResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class Planned:
     stands: tuple[Stands, ...] = ()
 
 
-def versions(built: api.BuildResult) -> tuple[Deployable, ...]:
+def versions(built: BuildResult) -> tuple[Deployable, ...]:
     """The versions of a build that has no errors."""
     return tuple(
         Deployable(flow.name, flow.hash, flow.previous, flow.data, encode_debug(flow.debug))
@@ -79,8 +81,20 @@ def versions(built: api.BuildResult) -> tuple[Deployable, ...]:
     )
 
 
-def compile_package(path: str, *, locked: bool = False) -> api.BuildResult:
+def kept_versions(path: str) -> tuple[Deployable, ...] | None:
+    """The versions of a package that was built as it is now; the compiler is not even loaded."""
+    flows = kept.read(path)
+    if flows is None:
+        return None
+    return tuple(
+        Deployable(flow.name, flow.hash, flow.previous, flow.data, flow.debug) for flow in flows
+    )
+
+
+def compile_package(path: str, *, locked: bool = False) -> BuildResult:
     """Builds a package; with `locked`, nothing is written and the lock must be up to date."""
+    from qoqi.compiler import api
+
     return api.build(path, locked=locked)
 
 
@@ -145,11 +159,14 @@ def refused(planned: Iterable[Planned]) -> str | None:
 def send(
     client: Client,
     folder: str,
-    built: api.BuildResult,
+    built: BuildResult,
     planned: Iterable[Planned],
     said: Callable[[Planned], None] = lambda one: None,
 ) -> None:
     """Sends what is new, and marks what the daemon has as deployed; `said` is told of each."""
+    from qoqi.compiler.project.build import write_lock
+    from qoqi.compiler.project.lockfile import mark_deployed
+
     lock = built.lock
     for one in planned:
         if one.action == "new":

@@ -24,6 +24,7 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from qoqi.runtime import bodies
@@ -34,9 +35,6 @@ from qoqi.vm.frozen import SnapshotError
 from qoqi.vm.host import (
     FAILED,
     Attempt,
-    BadStart,
-    Cancel,
-    CancelTold,
     Drain,
     EndedInstance,
     Event,
@@ -47,6 +45,7 @@ from qoqi.vm.host import (
     PutResult,
     Save,
     Saved,
+    Started,
     StepEnded,
     TimeOver,
     Told,
@@ -81,6 +80,7 @@ class StoreHost:
         "_kept",
         "_messages",
         "_stale",
+        "_starting",
         "_waiter",
         "birth",
         "drain_until",
@@ -110,6 +110,7 @@ class StoreHost:
         self._kept = taken.attempts
         self._messages = taken.messages
         self._stale = False
+        self._starting: dict[str, StartRequest] = {}  # ready for the next save
         self._events: deque[Event] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._alarm: asyncio.Task[None] | None = None
@@ -143,6 +144,7 @@ class StoreHost:
     def close(self) -> list[StepEnded]:
         """The host is done: gives the ends of bodies that no turn will take any more."""
         self.proven.set()
+        self._daemon.slots.gone(self)
         if self._alarm is not None:
             self._alarm.cancel()
         unread = [event for event in self._events if isinstance(event, StepEnded)]
@@ -188,16 +190,21 @@ class StoreHost:
 
     async def put_result(self, put: PutResult) -> Attempt:
         row, _ = await self._ask(lambda store, now: store.put_result(put, now))
+        self._daemon.slots.ended(put.key, put.attempt)
         return self._present(row)
 
     async def put_results(self, puts: Sequence[PutResult]) -> Sequence[Attempt]:
         rows = await self._ask(lambda store, now: store.put_results(puts, now))
+        for put in puts:
+            self._daemon.slots.ended(put.key, put.attempt)
         return [self._present(row) for row in rows]
 
     async def give_up(self, key: str, attempt: int, word: str, delay: int) -> tuple[bool, Attempt]:
         gave_up, row = await self._ask(
             lambda store, now: store.give_up(key, attempt, word, delay, now)
         )
+        if gave_up:
+            self._daemon.slots.ended(key, attempt)
         return gave_up, self._present(row)
 
     async def put_alone(self, put: PutResult) -> None:
@@ -219,18 +226,25 @@ class StoreHost:
         if self.lost:
             raise LeaseLost
         daemon = self._daemon
-        starts = [await self._start_request(new) for new in save.starts]
+        starts = [self._starting.pop(new.id) for new in save.starts]
+        starts = [replace(one, hold=daemon.hold(one.id)) for one in starts]
         try:
             saved, woken = await self._ask(
                 lambda store, now: store.save(self.id, daemon.me, save, starts, now)
             )
+            for row in woken.born:
+                daemon.begin(Taken(row, (), (), None))
         except LeaseLost:
             self.lost = True
             raise
+        finally:
+            daemon.let(one.id for one in starts if one.hold is not None)
         self.proven.set()
         self.version = save.version
         self.released = save.release
         daemon.changes.tell(self.id)
+        for put in save.puts:
+            daemon.slots.ended(put.key, put.attempt)
         if save.taken:
             taken = {seq for seq, _ in save.taken}
             self._messages = tuple(m for m in self._messages if m.seq not in taken)
@@ -238,21 +252,29 @@ class StoreHost:
             daemon.tell_all(woken, self.id)
         return saved
 
-    async def _start_request(self, new: NewInstance) -> StartRequest:
+    async def start(self, new: NewInstance) -> Started:
+        found = await self._ask(lambda store, _: store.instance(new.id))
+        if found is not None:
+            return Started(found.birth, False, found.flow)
         try:
-            return await self._daemon.start_request(new.id, new.flow, new.args, parent=new.parent)
+            row = await self._daemon.start_request(new.id, new.flow, new.args, parent=new.parent)
         except (FlowError, SnapshotError) as misfit:
             code = misfit.code if isinstance(misfit, FlowError) else "R0004"
-            raise BadStart(new.key, code, f"{new.flow}: {misfit}") from None
+            raise FlowError(code, f"{new.flow}: {misfit}") from None
+        self._starting[new.id] = row
+        return Started(row.birth, True, row.flow)
 
     # -- Host: bodies --------------------------------------------------------------------------
 
     async def leave(self, step: LeavingStep) -> None:
         daemon = self._daemon
         program = await daemon.programs.get(step.version)
-        if program.chunk.steps[step.step].body == NO_FUNCTION:
+        definition = program.chunk.steps[step.step]
+        daemon.slots.got(definition.name, self)
+        if definition.body == NO_FUNCTION:
             return  # an extern step: its attempt is a supervisor's to take
         self.out.add((step.key, step.attempt))
+        daemon.slots.begins(definition, step.key, step.attempt)
         body = bodies.make(
             program,
             step.step,
@@ -338,6 +360,7 @@ class StoreHost:
     async def in_use(self, step: str, per: int) -> int:
         if per:
             return await self._ask(lambda store, now: store.begun(step, now - per))
+        self._daemon.slots.asked(step, self)
         return await self._ask(lambda store, now: store.under_way(step, now))
 
     async def find(self, flow: str, name: str) -> str | None:

@@ -7,8 +7,9 @@ writes against `TRANSITIONS`, and a test takes every line.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from qoqi.vm.dataclass import dataclass
 
 
 class Status(StrEnum):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from qoqi.runtime.model import InstanceRow, Phase, Status
 from qoqi.runtime.programs import NoVersion, Programs
@@ -28,13 +28,11 @@ from qoqi.runtime.store.attempts import marks
 from qoqi.runtime.store.protocol import Life
 from qoqi.runtime.store.thread import StoreThread
 from qoqi.vm import turn
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.failure import Failure, TraceLine
 from qoqi.vm.frames import Task
 from qoqi.vm.frozen import SnapshotError
 from qoqi.vm.host import (
-    SPENT,
-    TIMEOUT,
-    WORDS,
     Attempt,
     EndedInstance,
     Event,
@@ -42,9 +40,11 @@ from qoqi.vm.host import (
     LedgerLine,
     Limits,
     Message,
+    NewInstance,
     PutResult,
     Save,
     Saved,
+    Started,
     TakenUp,
     TimeOver,
     WaitRow,
@@ -55,6 +55,7 @@ from qoqi.vm.jsonform import json_text, parse_json
 from qoqi.vm.keys import is_undo
 from qoqi.vm.migrate import NotMoved
 from qoqi.vm.program import Program
+from qoqi.vm.steps import answer_of
 from qoqi.vm.text import time_text
 from qoqi.vm.values import Time
 
@@ -254,6 +255,12 @@ class _DryHost:
         self.ledger += save.ledger
         return Saved()
 
+    async def start(self, new: NewInstance) -> Started:
+        found = await self.reader.store.instance(new.id)
+        if found is not None:
+            return Started(found.birth, False, found.flow)
+        return Started("", True, new.flow)
+
     async def put_result(self, put: PutResult) -> Attempt:
         raise AssertionError("no body runs in a dry run")
 
@@ -435,7 +442,7 @@ async def plan(life: Life, version: str, reader: Reader) -> Plan:
         _line(run, key, question, rows.get(key), asked_in.get(key), before)
         for key, question in now.items()
     ]
-    kept = [row for key, row in rows.items() if key not in now and _answered(row)]
+    kept = [row for key, row in rows.items() if key not in now and answer_of(row) is not None]
     over = run.end == ENDS or (run.failure is not None and run.failure.code == "F0101")
     for row in sorted(kept, key=lambda row: (row.given or 1 << 60, row.key)):
         old = asked_in.get(row.key, life.row.version)
@@ -446,7 +453,7 @@ async def plan(life: Life, version: str, reader: Reader) -> Plan:
                 row.key,
                 row.asked,
                 None,
-                row.result,
+                answer_of(row),
                 old,
                 NOWHERE if question is None else question.line,
                 NOWHERE,
@@ -473,7 +480,7 @@ def _line(
 ) -> PlanLine:
     asked = before.get(old or "", {}).get(key)
     what = NEW
-    if row is not None and _answered(row):
+    if row is not None and answer_of(row) is not None:
         stopped = run.failure is not None and run.failure.code == "F0102"
         what = OTHER if stopped and question is run.questions[-1] else TAKEN
     elif row is not None:
@@ -483,7 +490,7 @@ def _line(
         key,
         None if row is None else row.asked,
         question.asked,
-        row.result if row is not None and _answered(row) else None,
+        None if row is None else answer_of(row),
         old,
         NOWHERE if asked is None else asked.line,
         question.line,
@@ -497,12 +504,6 @@ def _last(life: Life) -> dict[str, Attempt]:
         if not is_undo(row.key):
             rows[row.key] = row
     return rows
-
-
-def _answered(row: Attempt) -> bool:
-    if row.result is None or row.result == SPENT:
-        return False
-    return row.result not in WORDS or (row.result == TIMEOUT and row.settled)
 
 
 def versions_asked(life: Life) -> dict[str, str]:

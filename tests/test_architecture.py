@@ -19,11 +19,17 @@ PARTS = ("qoqi.compiler", "qoqi.grammar", "qoqi.lsp", "qoqi.runtime", "qoqi.vm")
 
 # A part, and what of ours it may import beside itself.
 MAY_IMPORT = {
-    "qoqi.vm.bytecode": ("qoqi.vm.codes",),
+    "qoqi.vm.bytecode": ("qoqi.vm.codes", "qoqi.vm.dataclass"),
     "qoqi.vm": (),
     "qoqi.grammar": (),
-    "qoqi.compiler": ("qoqi.grammar", "qoqi.stdlib", "qoqi.vm.bytecode", "qoqi.vm.codes"),
-    "qoqi.lsp": ("qoqi.compiler", "qoqi.stdlib", "qoqi.vm.codes"),
+    "qoqi.compiler": (
+        "qoqi.grammar",
+        "qoqi.stdlib",
+        "qoqi.vm.bytecode",
+        "qoqi.vm.codes",
+        "qoqi.vm.dataclass",
+    ),
+    "qoqi.lsp": ("qoqi.compiler", "qoqi.stdlib", "qoqi.vm.codes", "qoqi.vm.dataclass"),
     "qoqi.runtime.deploy": ("qoqi.compiler", "qoqi.runtime", "qoqi.vm"),
     "qoqi.runtime.cli": (
         "qoqi.compiler",
@@ -40,8 +46,7 @@ KNOWN_IN = {
     "lark": ("qoqi.compiler.syntax.tables",),
     "msgpack": ("qoqi.vm.bytecode.codec",),
     "rich": ("qoqi.runtime.cli",),
-    "typer": ("qoqi.runtime.cli",),
-    "starlette": ("qoqi.runtime.api",),
+    "click": ("qoqi.runtime.cli",),
     "uvicorn": ("qoqi.runtime.api", "qoqi.runtime.cli.serve"),
     "httpx": ("qoqi.runtime.api", "qoqi.runtime.bodies"),
     "sqlite3": ("qoqi.runtime.store",),
@@ -108,7 +113,7 @@ def test_starting_loads_neither_compiler_nor_daemon() -> None:
     look = (
         "import sys; import qoqi.runtime.cli.main;"
         "print([m for m in sys.modules if m.startswith(('qoqi.compiler', 'qoqi.vm', 'asyncio',"
-        " 'starlette', 'uvicorn', 'httpx', 'lark', 'sqlite3', 'rich.console'))])"
+        " 'uvicorn', 'httpx', 'lark', 'sqlite3', 'rich.console'))])"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", look], cwd=ROOT, capture_output=True, text=True, check=True

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-from typer.main import get_command
 
 from qoqi.runtime.cli.main import app
 
@@ -99,16 +99,16 @@ def _commands(command: Any, path: str) -> list[tuple[str, Any]]:
     return found
 
 
-COMMANDS = dict(_commands(get_command(app), "qoqi"))
+COMMANDS = dict(_commands(app, "qoqi"))
 
 
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_command_has_help(path: str) -> None:
     command = COMMANDS[path]
-    options = [param for param in command.params if param.param_type_name == "option"]
+    params = command.get_params(click.Context(command))
 
     assert (command.help or "").strip()
-    assert [option.name for option in options if not (option.help or "").strip()] == []
+    assert [param.name for param in params if not (param.help or "").strip()] == []
 
 
 @pytest.mark.parametrize("path", COMMANDS)
@@ -121,6 +121,7 @@ def test_every_command_is_documented(path: str) -> None:
 @pytest.mark.parametrize("path", COMMANDS)
 def test_every_option_is_documented(path: str) -> None:
     page = (ROOT / "docs" / "operations.md").read_text("utf-8")
-    options = [o for param in COMMANDS[path].params for o in param.opts if o.startswith("--")]
+    params = COMMANDS[path].get_params(click.Context(COMMANDS[path]))
+    options = [o for param in params for o in param.opts if o.startswith("--")]
 
     assert [option for option in options if option not in page] == []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ _RUNTIME: Final = (
     Code("R0008", "a value or a state that is too large"),
     Code("R0009", "nothing can ever move this instance again"),
     Code("R0010", "a name that an instance may not have"),
-    Code("R0011", "this instance ended its daemon three times"),
+    Code("R0011", "this instance ended its daemon again and again"),
     Code("R0012", "a step gave no answer in all its attempts"),
     Code("R0013", "undone while a step may have acted and gave no answer"),
     Code("R0014", "an undo of a step that its version does not have"),

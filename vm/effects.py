@@ -35,10 +35,10 @@ In a step's body only:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from qoqi.vm.bytecode.opcodes import WaitKind
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.failure import Failure
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from qoqi.vm import steps, waits
 from qoqi.vm.frames import AtStep
-from qoqi.vm.host import Cancel, CancelTold, Drain, Saved, StepEnded, Told
+from qoqi.vm.host import Cancel, CancelTold, Drain, Saved, SlotFree, StepEnded, Told
 from qoqi.vm.instance import CancelFound, Instance, OpenAttempt
 from qoqi.vm.jsonform import json_text
 
@@ -25,6 +25,9 @@ async def wait(instance: Instance, until: int | None) -> None:
             await look(instance, other)
         case CancelTold():
             instance.cancel_told = True
+        case SlotFree(step):
+            if not instance.ending:
+                steps.slot_is_free(instance, step)
         case Drain():
             instance.draining += 1
         case _:
@@ -34,7 +37,8 @@ async def wait(instance: Instance, until: int | None) -> None:
 
 async def look(instance: Instance, other: str | None = None) -> None:
     """Reads what may have landed: messages, answers of other daemons' bodies, other instances."""
-    waits.admit(instance, await instance.host.messages())
+    if not instance.ending:  # nobody takes them any more: they stay untaken
+        waits.admit(instance, await instance.host.messages())
     for opened in await steps.look_again(instance):
         _settled(instance, opened)
     instance.look_others = True
@@ -61,7 +65,8 @@ async def pass_time(instance: Instance) -> None:
 def _settled(instance: Instance, opened: OpenAttempt) -> None:
     if instance.ending:
         return
-    steps.slot_is_free(instance, opened.step)
+    if opened.step.limits:
+        steps.slot_is_free(instance, opened.step.name)
     if not opened.task:
         return
     task = instance.machine.tasks.get(opened.task)

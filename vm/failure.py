@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,19 @@ class Failure:
     code: str
     message: str
     trace: tuple[TraceLine, ...] = ()
+
+
+def read_calls(raw: Mapping[str, object]) -> tuple[TraceLine, ...]:
+    """The calls of a failure that was kept as JSON; those in another form are left out."""
+    kept = raw.get("trace")
+    calls = []
+    for call in kept if isinstance(kept, list) else []:
+        match call:
+            case [str() as function, str() as file, int() as line]:
+                calls.append(TraceLine(function, file, line))
+            case _:
+                pass
+    return tuple(calls)
 
 
 class FlowError(Exception):

@@ -33,6 +33,7 @@ from qoqi.vm.operations import stop_task
 from qoqi.vm.program import Program
 from qoqi.vm.values import Variant
 
+_RETURNED_ERR = "it returned an Err"
 UNDO_CASE = 1_000  # the case number of an undo's wait: above that of any case of a `wait match`
 
 
@@ -40,11 +41,12 @@ async def returned(instance: Instance) -> None:
     """run returned: what it gave is the result; its tasks stop, their steps under way end first."""
     machine = instance.machine
     value = instance.run_value
+    acted = _gave_no_answer(instance)
     for task in list(machine.tasks.values()):
         stop_task(instance, task.name)
     instance.ending = True
     steps.open_left(instance)
-    await _let_steps_end(instance)
+    acted += await _let_steps_end(instance)
     untaken = unclaimed(instance)
     if untaken:
         raise Stopped(not_asked_again(untaken))
@@ -52,9 +54,8 @@ async def returned(instance: Instance) -> None:
     result = value_text(value)
     if _is(value, instance.program.types.result, "Err"):
         unread = _collect_undos(instance)
-        if unread:
-            raise Stopped(Failure("F0102", "; ".join(unread)))
-        await _enter(instance, result, "it returned an Err")
+        await _leave_to_a_person(instance, acted, unread, result, _RETURNED_ERR)
+        await _enter(instance, result, _RETURNED_ERR)
         return
     machine.undos = [entry for entry in machine.undos if entry.final]
     if machine.undos:
@@ -78,23 +79,31 @@ async def cancelled(instance: Instance, cancel: Cancel) -> None:
     instance.seen_cancel = cancel.id or None
     result = json_text({"reason": cancel.reason, "at": cancel.at})
     instance.note("cancelled", reason=cancel.reason)
-    if acted or unread:
-        _drop_tasks(instance)
-        names = ", ".join(dict.fromkeys(acted))
-        whys = [f"{names} may have acted: its limit passed with no answer"] if acted else []
-        failure = Failure("R0013", "; ".join([*whys, *unread]))
-        instance.note("stopped", code=failure.code, message=failure.message)
-        await instance.save(
-            "stopped",
-            phase="finish",
-            release=True,
-            waits=(),
-            stopped_by=failure,
-            result=result,
-            enter_finish=cancel.reason,
-        )
-        raise LeftMemory
+    await _leave_to_a_person(instance, acted, unread, result, cancel.reason)
     await _enter(instance, result, cancel.reason)
+
+
+async def _leave_to_a_person(
+    instance: Instance, acted: list[str], unread: list[str], result: str, reason: str
+) -> None:
+    """Where it is not known what has to be undone, it enters its finish phase stopped."""
+    if not (acted or unread):
+        return
+    _drop_tasks(instance)
+    names = ", ".join(dict.fromkeys(acted))
+    whys = [f"{names} may have acted, and gave no answer"] if acted else []
+    failure = Failure("R0013", "; ".join([*whys, *unread]))
+    instance.note("stopped", code=failure.code, message=failure.message)
+    await instance.save(
+        "stopped",
+        phase="finish",
+        release=True,
+        waits=(),
+        stopped_by=failure,
+        result=result,
+        enter_finish=reason,
+    )
+    raise LeftMemory
 
 
 async def gave_up(instance: Instance, why: str) -> None:
@@ -121,9 +130,14 @@ async def _let_steps_end(instance: Instance) -> list[str]:
         under_way = dict(instance.open)
         await events.wait(instance, min(opened.until for opened in under_way.values()))
         for key, opened in under_way.items():
-            if key not in instance.open and instance.kept[key].result in (TIMEOUT, LOST):
+            if key not in instance.open and _may_have_acted(instance.kept[key]):
                 acted.append(opened.step.name)
     return acted
+
+
+def _may_have_acted(row: Attempt) -> bool:
+    """Its request may have left, and nobody knows more: a body says so too, as `Unknown`."""
+    return row.result in (TIMEOUT, LOST) or (row.settled and row.result == steps.UNKNOWN)
 
 
 def _collect_undos(instance: Instance) -> list[str]:
@@ -164,15 +178,14 @@ def unclaimed(instance: Instance) -> list[Attempt]:
     return [
         row
         for row in instance.kept.values()
-        if row.result is not None
-        and (row.result not in WORDS or (row.result == TIMEOUT and row.settled))
+        if steps.answer_of(row) is not None
         and row.key not in instance.given_here
         and not consumed(instance, row)
     ]
 
 
 def not_asked_again(rows: list[Attempt]) -> Failure:
-    listed = "; ".join(f"{row.key} gave {row.result}" for row in rows)
+    listed = "; ".join(f"{row.key} gave {steps.answer_of(row)}" for row in rows)
     return Failure("F0101", f"done since the last stage and not asked for again: {listed}")
 
 
@@ -185,7 +198,8 @@ def _drop_tasks(instance: Instance) -> None:
 async def _enter(instance: Instance, result: str, reason: str) -> None:
     """The write that enters the finish phase; straight to the end if there is nothing to do."""
     _drop_tasks(instance)
-    children = await instance.host.children()
+    begun = ((new.id, instance.begun[new.id].birth) for new in instance.starts if new.parent)
+    children = (*await instance.host.children(), *begun)  # this write creates the last, and tells
     if not children and not instance.machine.undos:
         # An Err with nothing to undo is an end of run as any; a cancellation is told in finish.
         instance.phase = "run" if instance.machine.returned else "finish"

@@ -6,8 +6,9 @@ These are the only mutable objects of the vm. `snapshot` freezes a machine to te
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.effects import Case
 from qoqi.vm.failure import Failure
 

@@ -17,8 +17,10 @@ making a frozen one takes several times as long.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
+
+from qoqi.vm.dataclass import dataclass
 
 TIMEOUT = "timeout"
 RETRY = "retry"
@@ -38,7 +40,8 @@ class Attempt:
 
     `failure` has the text of a body that failed. `given` is its place in the order of giving and
     `given_at` when it was first given; `message` the seq a receive took. `undo` is the JSON of the
-    undos its body registered: a list of [target, args].
+    undos its body registered: a list of [target, args]. `otherwise` is the JSON of what `else` gave
+    in its place, once the attempts were spent: then that is the answer.
     """
 
     key: str
@@ -59,6 +62,7 @@ class Attempt:
     settled: bool = False
     failure: str | None = None
     undo: str | None = None
+    otherwise: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +137,16 @@ class KeptAnswer:
 
 @dataclass(slots=True)
 class GivenMark:
-    """An attempt's answer was given to its task: its place in the order of giving."""
+    """An attempt's answer was given to its task: its place in the order of giving.
+
+    `otherwise`: it was that of `else`.
+    """
 
     key: str
     attempt: int
     given: int
     given_at: int
+    otherwise: str | None = None
 
 
 @dataclass(slots=True)
@@ -190,18 +198,12 @@ class ChannelRow:
 
 @dataclass(frozen=True, slots=True)
 class NewInstance:
-    """An instance to start: its whole first row. `parent` None: detached. `key`: who asked.
+    """An instance that the next save creates. `parent` None: detached. `args`: a JSON list."""
 
-    With `asked` the save keeps what it found under `key`, as {"birth", "created", "flow"}.
-    """
-
-    key: str
     id: str
     flow: str
     args: str
     parent: str | None
-    asked: str | None = None
-    pass_number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +257,7 @@ class Save:
     cancellation this save moves into the state. `listens`: a pending cancellation does not keep new
     attempts from being written. `enter_finish`: children are told that their parent ended.
     `again`: but for the state, the row and the waits are those of the last save of this taking.
+    `as_found`: the state is the row's own, written back by who could not run it.
     """
 
     state: str
@@ -287,16 +290,16 @@ class Save:
     enter_finish: str | None = None
     ledger: tuple[LedgerLine, ...] = ()
     again: bool = False
+    as_found: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What a start found: the instance's birth; `created` false if the name was taken.
+    """The instance of a name: found, or with `created` the one that the next save creates.
 
     `flow` is the flow the name belongs to (R0010 if it is another).
     """
 
-    key: str
     birth: str
     created: bool
     flow: str
@@ -329,7 +332,6 @@ class Saved:
     cancel: Cancel | None = None
     paused: bool = False
     may_leave: bool = True
-    started: tuple[Started, ...] = ()
     sent: tuple[SentMessage, ...] = ()
     cancelled: tuple[CancelAsked, ...] = ()
 
@@ -338,20 +340,12 @@ class PutLost(Exception):
     """A save carried an answer for an attempt that has a result already: nothing was written."""
 
 
-class BadStart(Exception):
-    """What a save would start an instance with does not fit its flow: nothing was written.
-
-    `key` is that of the start.
-    """
-
-    def __init__(self, key: str, code: str, message: str) -> None:
-        super().__init__(message)
-        self.key = key
-        self.code = code
+class NameTaken(Exception):
+    """A save would create an instance whose name was taken meanwhile: nothing was written."""
 
 
 class NotDeployed(Exception):
-    """A save would start an instance of a flow that has no version here: nothing was written."""
+    """An instance is to be started of a flow that has no version here."""
 
     def __init__(self, flow: str) -> None:
         super().__init__(f"no version of {flow} is deployed")
@@ -365,7 +359,8 @@ class NotDeployed(Exception):
 class StepEnded:
     """A body of this daemon ended. `result` is JSON or a bare word; nothing is written yet.
 
-    `delay` for RETRY. `network` says that the retry was no answer from the network (O5).
+    `delay` for RETRY. `network` says that the retry was no answer from the network (O5), and `why`
+    what it said instead, for people.
     """
 
     key: str
@@ -375,6 +370,7 @@ class StepEnded:
     failure: str | None = None
     undo: str | None = None
     network: bool = False
+    why: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +389,13 @@ class CancelTold:
 
 
 @dataclass(frozen=True, slots=True)
+class SlotFree:
+    """An attempt of a step with a `limit` has ended: who waits for its slot looks again."""
+
+    step: str
+
+
+@dataclass(frozen=True, slots=True)
 class TimeOver:
     """`until` of the call to event has passed."""
 
@@ -402,7 +405,7 @@ class Drain:
     """The daemon is stopping: write the instance and leave memory."""
 
 
-Event = StepEnded | Told | CancelTold | TimeOver | Drain
+Event = StepEnded | Told | CancelTold | SlotFree | TimeOver | Drain
 
 
 @dataclass(slots=True)
@@ -438,7 +441,7 @@ class Host(Protocol):
         ...
 
     async def still(self, save: Save) -> Saved:
-        """Writes. Raises LeaseLost, PutLost, NotDeployed or BadStart; nothing is written then."""
+        """Writes. Raises LeaseLost, PutLost or NameTaken; nothing is written then."""
         ...
 
     async def put_result(self, put: PutResult) -> Attempt:
@@ -489,6 +492,13 @@ class Host(Protocol):
 
     async def in_use(self, step: str, per: int) -> int:
         """Of a step with a `limit`: attempts under way, or begun within the last `per` ms."""
+        ...
+
+    async def start(self, new: NewInstance) -> Started:
+        """Finds the name, or makes ready what the next save creates under it.
+
+        Raises NotDeployed, or FlowError where the arguments do not fit the flow.
+        """
         ...
 
     async def find(self, flow: str, name: str) -> str | None:

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from qoqi.vm.bytecode.chunk import PeerDef, StepDef, Term
 from qoqi.vm.bytecode.opcodes import WaitKind
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.failure import Failure, FlowError
 from qoqi.vm.frames import AtOperation, AtStep, AtWait, Machine, Task
 from qoqi.vm.host import (
@@ -31,6 +32,7 @@ from qoqi.vm.host import (
     LeavingStep,
     LedgerLine,
     Limits,
+    NameTaken,
     NewAttempt,
     NewCancel,
     NewInstance,
@@ -39,12 +41,13 @@ from qoqi.vm.host import (
     PutResult,
     Save,
     Saved,
+    Started,
     TakenUp,
     WaitRow,
 )
 from qoqi.vm.interpreter import call, trace
 from qoqi.vm.jsonform import from_json, json_text, parse_json, value_text
-from qoqi.vm.keys import RUN, key
+from qoqi.vm.keys import RUN, is_undo, key
 from qoqi.vm.program import Program
 from qoqi.vm.snapshot import freeze
 from qoqi.vm.values import UNSET, Closure, InstanceValue, RequestValue, TaskValue
@@ -144,6 +147,7 @@ class Instance:
     puts: list[PutResult] = field(default_factory=list)
     taken_messages: list[tuple[int, int]] = field(default_factory=list)
     starts: list[NewInstance] = field(default_factory=list)
+    begun: dict[str, Started] = field(default_factory=dict)  # those of `starts`, by name
     sends: list[NewMessage] = field(default_factory=list)
     cancels: list[NewCancel] = field(default_factory=list)
     replies: list[tuple[int, str]] = field(default_factory=list)
@@ -215,7 +219,7 @@ class Instance:
 
     # -- giving -------------------------------------------------------------------------------
 
-    def give_order(self, key: str, attempt: int) -> int:
+    def give_order(self, key: str, attempt: int, otherwise: str | None = None) -> int:
         """Notes that an attempt's answer is given now; gives the moment it was first given."""
         row = self.kept.get(key)
         self.replaying.pop(key, None)
@@ -224,7 +228,7 @@ class Instance:
             return row.given_at if row.given_at is not None else self.host.now()
         now = self.host.now()
         self.machine.given += 1
-        self.given.append(GivenMark(key, attempt, self.machine.given, now))
+        self.given.append(GivenMark(key, attempt, self.machine.given, now, otherwise))
         self._count_answer()
         return now
 
@@ -283,13 +287,15 @@ class Instance:
     # -- writing ------------------------------------------------------------------------------
 
     def asks_others(self) -> bool:
-        """Whether a task waits for what only the next save finds."""
+        """Whether the next save starts others, or finds what a task waits for."""
         return bool(self.starts or self.sends or self.cancels)
 
     def drop_asked(self) -> None:
-        """What was to go with the next save will not: its tasks are frozen there, unasked."""
+        """What tasks wait for will not go with the next save: they are frozen there, unasked.
+
+        Starts go: the tasks have gone on with what the save creates.
+        """
         self.noted.clear()
-        self.starts.clear()
         self.sends.clear()
         self.cancels.clear()
 
@@ -312,13 +318,17 @@ class Instance:
         machine, limits = self.machine, self.limits
         state = self._frozen(may_fail=stopped_by is None)
         size = len(state)
-        if size > limits.state_limit and stopped_by is None and status not in ("done", "failed"):
+        if size > limits.state_limit and stopped_by is None and not self.ending:
             raise Stopped(Failure("R0008", self._too_large(size)))
         if size > limits.state_note >= self.size:
             self.note("large_state", bytes=size)
         rows = tuple(noted.row for noted in self.noted) if attempts else ()
         if rows:
-            self.note("left", steps=[[row.key, row.attempt] for row in rows])
+            detail: dict[str, object] = {"steps": [[row.key, row.attempt] for row in rows]}
+            for row in rows:
+                if is_undo(row.key):
+                    detail["undo"] = row.step
+            self.note("left", **detail)
         save = Save(
             state=state,
             status=status,
@@ -353,7 +363,7 @@ class Instance:
         save.again = _only_state(save, self.last_save)
         try:
             saved = await self.host.still(save)
-        except PutLost:
+        except (PutLost, NameTaken):
             await self._put_each()
             raise
         self._written(save)
@@ -404,6 +414,7 @@ class Instance:
         self.puts.clear()
         self.taken_messages.clear()
         self.starts.clear()
+        self.begun.clear()
         self.sends.clear()
         self.cancels.clear()
         self.replies.clear()

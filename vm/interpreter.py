@@ -66,6 +66,8 @@ if TYPE_CHECKING:
 
 MAX_CALLS: Final = 1_000
 MAX_INSTRUCTIONS: Final = 10_000_000
+OPERATION_COST: Final = 500
+"""Instructions that an operation or a stage counts for: each may leave something to be written."""
 INT_FLOOR: Final = -INT_LIMIT
 
 
@@ -174,6 +176,8 @@ def advance(program: Program, machine: Machine, task: Task, budget: int) -> Effe
         raise MachineError(f"{name}, pc {frame.pc - 1}: {what}") from error
     if isinstance(effect, (StepCall, Wait)):
         task.spent = 0
+    elif isinstance(effect, (Operation, PassStage)):
+        task.spent += OPERATION_COST
     return effect
 
 

@@ -1,13 +1,15 @@
 """Operations of flow code: what `OPERATION` instructions ask, answered by the turn.
 
-Most are answered at once. Five need a write first, because their answer is the store's: a start,
-a send, an ask, a cancellation, and a person's answer to `flow.stop`. Such a task stops at the operation; `turn`
+Most are answered at once, a start too: it is noted, and the next write creates the instance. Four
+need a write first, because their answer is the store's: a send, an ask, a cancellation, and a
+person's answer to `flow.stop`. Such a task stops at the operation; `turn`
 saves, and `settle` gives what the save found. What was found is kept under the operation's key.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from qoqi.vm.bytecode.opcodes import WaitKind
 from qoqi.vm.effects import Case, Operation
@@ -20,6 +22,7 @@ from qoqi.vm.host import (
     NewCancel,
     NewInstance,
     NewMessage,
+    NotDeployed,
     Saved,
     SentMessage,
     Started,
@@ -47,7 +50,7 @@ from qoqi.vm.waits import MAP
 
 UNWIND = "flow.unwind"
 
-_Outcome = Started | SentMessage | CancelAsked
+_Outcome = SentMessage | CancelAsked
 NAME_CHARACTERS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:@/~+"
 )
@@ -82,6 +85,8 @@ async def answer(instance: Instance, task: Task, effect: Operation) -> None:
         resume(task, handler(instance, task, effect.args))
         instance.runnable.appendleft(task)
         return
+    if effect.name in _STARTS:
+        task.spent = 0  # a loop of starts is bounded by their writes
     if effect.name in _KEPT_HERE:
         await _kept_here(instance, task, effect)
     elif effect.name in _NEEDS_WRITE:
@@ -236,7 +241,8 @@ _AT_ONCE: dict[str, Callable[[Instance, Task, tuple[object, ...]], object]] = {
 
 # -- kept under a key, found without a write ---------------------------------------------------
 
-_KEPT_HERE = frozenset({"flow.uuid", "flow.random", "channel.poll", "instance.find"})
+_STARTS = ("instance.start", "instance.detach")
+_KEPT_HERE = frozenset({"flow.uuid", "flow.random", "channel.poll", "instance.find", *_STARTS})
 
 
 async def _kept_here(instance: Instance, task: Task, effect: Operation) -> None:
@@ -314,12 +320,53 @@ async def _find(instance: Instance, effect: Operation) -> tuple[object, object, 
             if instance.program.chunk.channels[channel].answers is not None:
                 value = RequestValue(channel, seq, value)
             return types.some(value), [raw], seq
+        case "instance.start" | "instance.detach":
+            started = await _start(instance, effect)
+            raw = {"birth": started.birth, "created": started.created, "flow": started.flow}
+            return _started(effect, started), raw, None
         case _:  # instance.find
             flow, name = _text(args[0]), _text(args[1])
-            birth = await instance.host.find(flow, name)
+            begun = instance.begun.get(name)
+            if begun is not None:
+                birth = begun.birth if begun.flow == flow else None
+            else:
+                birth = await instance.host.find(flow, name)
             if birth is None:
                 return types.none(), None, None
             return types.some(InstanceValue(flow, name, birth)), birth, None
+
+
+async def _start(instance: Instance, effect: Operation) -> Started:
+    """The instance of that name, or one that the next save creates; its own birth is drawn now."""
+    flow, name, values = effect.args
+    if not fits_name(_text(name)):
+        raise FlowError(
+            "R0010",
+            f"{_text(name)!r} is no name for an instance: 1 to 256 of letters, digits and -_.:@/~+",
+        )
+    assert isinstance(values, tuple)
+    args = json_text([to_json(value) for value in values])
+    _check_size(instance, f"what {_text(name)} is started with", args)
+    begun = instance.begun.get(_text(name))
+    if begun is not None:
+        return replace(begun, created=False)
+    parent = instance.machine.id if effect.name == "instance.start" else None
+    new = NewInstance(_text(name), _text(flow), args, parent)
+    try:
+        started = await instance.host.start(new)
+    except NotDeployed as missing:
+        raise FlowError("R0010", str(missing)) from None
+    if started.created:
+        instance.starts.append(new)
+        instance.begun[new.id] = started
+    return started
+
+
+def _started(at: Operation | AtOperation, started: Started) -> InstanceValue:
+    flow, name = _text(at.args[0]), _text(at.args[1])
+    if started.flow != flow:
+        raise FlowError("R0010", f"the name {name} is taken by an instance of {started.flow}")
+    return InstanceValue(flow, name, started.birth)
 
 
 def _cancelled(instance: Instance, outcome: str) -> Variant:
@@ -348,6 +395,9 @@ def _read_kept(instance: Instance, effect: Operation | AtOperation, kept: Attemp
             definition = instance.program.chunk.channels[channel]
             value = instance.decode(json_text(raw[0]), definition.type)
             return types.some(value)
+        case "instance.start" | "instance.detach":
+            assert isinstance(raw, dict)
+            return _started(effect, Started(str(raw["birth"]), False, str(raw["flow"])))
         case _:  # instance.find
             if raw is None:
                 return types.none()
@@ -368,13 +418,7 @@ def _drop_item(instance: Instance, channel: object, seq: int) -> None:
 
 # -- answered by a write -----------------------------------------------------------------------
 
-_NEEDS_WRITE = frozenset(
-    {"instance.start", "instance.detach", "instance.send", "instance.ask", "instance.cancel"}
-    | {"flow.stop"}
-)
-
-
-_STARTS = ("instance.start", "instance.detach")
+_NEEDS_WRITE = frozenset({"instance.send", "instance.ask", "instance.cancel", "flow.stop"})
 
 
 def _needs_write(instance: Instance, task: Task, effect: Operation) -> None:
@@ -382,6 +426,7 @@ def _needs_write(instance: Instance, task: Task, effect: Operation) -> None:
     key = instance.key(task, "flow.stop" if name == "stop" else name)
     asked = json_text(_asked(instance, effect))
     task.at = AtOperation(effect.name, key, effect.args, asked)
+    task.spent = 0  # it waits for a write, as a step does
     instance.asks(task, key, asked)
     consider(instance, task)
 
@@ -410,8 +455,6 @@ def consider(instance: Instance, task: Task) -> None:
         case "flow.stop":
             question = _text(at.args[0])
             raise Stopped(instance.failure(task, "F0104", question))
-        case "instance.start" | "instance.detach":
-            _ask_start(instance, at)
         case "instance.cancel":
             other, why = at.args
             assert isinstance(other, InstanceValue)
@@ -421,30 +464,6 @@ def consider(instance: Instance, task: Task) -> None:
             )
         case _:
             _ask_send(instance, at)
-
-
-def _ask_start(instance: Instance, at: AtOperation) -> None:
-    flow, name, values = at.args
-    if not fits_name(_text(name)):
-        raise FlowError(
-            "R0010",
-            f"{_text(name)!r} is no name for an instance: 1 to 256 of letters, digits and -_.:@/~+",
-        )
-    assert isinstance(values, tuple)
-    parent = instance.machine.id if at.name == "instance.start" else None
-    args = json_text([to_json(value) for value in values])
-    _check_size(instance, f"what {_text(name)} is started with", args)
-    instance.starts.append(
-        NewInstance(
-            at.key,
-            _text(name),
-            _text(flow),
-            args,
-            parent,
-            asked=at.asked,
-            pass_number=instance.machine.pass_number,
-        )
-    )
 
 
 def _ask_send(instance: Instance, at: AtOperation) -> None:
@@ -472,7 +491,7 @@ def _ask_send(instance: Instance, at: AtOperation) -> None:
 
 def settle(instance: Instance, saved: Saved) -> None:
     """What a save found at other instances goes to the tasks that asked."""
-    found: tuple[_Outcome, ...] = (*saved.started, *saved.sent, *saved.cancelled)
+    found: tuple[_Outcome, ...] = (*saved.sent, *saved.cancelled)
     if not found:
         return
     outcomes = {one.key: one for one in found}
@@ -494,23 +513,6 @@ def _give(instance: Instance, task: Task, at: AtOperation, value: object) -> Non
     instance.wake(task)
 
 
-def refuse_starts(instance: Instance, flow: str, message: str) -> None:
-    """No version of a flow is deployed: the tasks that start one fail, nothing was written."""
-    instance.starts = [new for new in instance.starts if new.flow != flow]
-    for task in list(instance.machine.tasks.values()):
-        at = task.at
-        if isinstance(at, AtOperation) and at.name in _STARTS and at.args[0] == flow:
-            fail(instance, task, Failure("R0010", message))
-
-
-def refuse_start(instance: Instance, key: str, failure: Failure) -> None:
-    """A start whose arguments do not fit: the task that asked fails, nothing was written."""
-    instance.starts = [new for new in instance.starts if new.key != key]
-    for task in list(instance.machine.tasks.values()):
-        if isinstance(task.at, AtOperation) and task.at.key == key:
-            fail(instance, task, failure)
-
-
 def _read_written(instance: Instance, at: AtOperation, result: str) -> object:
     raw = parse_json(result)
     if at.name == "flow.stop":
@@ -520,8 +522,6 @@ def _read_written(instance: Instance, at: AtOperation, result: str) -> object:
     if at.name == "instance.cancel":
         return _cancelled(instance, _text(raw))
     assert isinstance(raw, dict)
-    if at.name in _STARTS:
-        return _found(instance, at, Started(at.key, str(raw["birth"]), False, str(raw["flow"])))
     seq = raw["seq"]
     assert seq is None or isinstance(seq, int)
     return _found(instance, at, SentMessage(at.key, str(raw["outcome"]), seq))
@@ -531,21 +531,20 @@ def _found(instance: Instance, at: AtOperation, found: _Outcome) -> object:
     types = instance.program.types
     if isinstance(found, CancelAsked):
         return _cancelled(instance, found.outcome)
-    if isinstance(found, Started):
-        flow, name = _text(at.args[0]), _text(at.args[1])
-        if found.flow != flow:
-            raise FlowError("R0010", f"the name {name} is taken by an instance of {found.flow}")
-        return InstanceValue(flow, name, found.birth)
     if at.name == "instance.ask":
         other, channel = at.args[0], at.args[1]
         assert isinstance(other, InstanceValue)
         asked = found.outcome in ("Delivered", "Already")
-        word = str(found.seq) if asked else found.outcome
+        word = str(found.seq) if asked else _send_error(found.outcome)
         return AskValue(f"{word}:{other.flow}/{_text(channel)}")
     if found.outcome in ("Delivered", "Already"):
         return types.ok(types.enum("Sent").variant(found.outcome))
-    error = "Full" if found.outcome == "Full" else "Ended"
-    return types.err(types.enum("SendError").variant(error))
+    return types.err(types.enum("SendError").variant(_send_error(found.outcome)))
+
+
+def _send_error(outcome: str) -> str:
+    """The `SendError` of an outcome: a channel that the peer's version does not have is Unknown."""
+    return outcome if outcome in ("Full", "Ended") else "Unknown"
 
 
 def fail(instance: Instance, task: Task, failure: Failure) -> None:

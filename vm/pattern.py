@@ -16,10 +16,10 @@ no two stand at one pc: so the work is bounded by the text's length times the pr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.failure import FlowError
 
 MAX_PROGRAM: Final = 2_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from qoqi.vm.bytecode.chunk import FOREVER, NO_FUNCTION, StepDef
 from qoqi.vm.effects import StepCall
-from qoqi.vm.failure import Failure, FlowError
+from qoqi.vm.failure import Failure, FlowError, TraceLine, read_calls
 from qoqi.vm.frames import AtStep, Task, UndoEntry
 from qoqi.vm.host import (
     FAILED,
@@ -25,8 +25,8 @@ from qoqi.vm.host import (
     StepEnded,
 )
 from qoqi.vm.instance import Instance, Noted, OpenAttempt, Stopped
-from qoqi.vm.interpreter import call, resume
-from qoqi.vm.jsonform import from_json, json_text, parse_json, to_json
+from qoqi.vm.interpreter import call, resume, trace
+from qoqi.vm.jsonform import from_json, json_text, parse_json, to_json, value_text
 from qoqi.vm.keys import is_undo, task_of
 from qoqi.vm.values import Duration, Variant
 
@@ -56,8 +56,6 @@ def consider(instance: Instance, task: Task) -> None:
     elif last.result in WORDS:
         gave_up(instance, task, last)
     else:
-        if not same_question(instance, step, last.asked, at.asked):
-            raise Stopped(another_question(instance, task, step.name, last, at.asked))
         give_kept(instance, task, last)
 
 
@@ -186,15 +184,13 @@ async def hold_back(instance: Instance) -> None:
     instance.noted = leaving
 
 
-def slot_is_free(instance: Instance, step: StepDef) -> None:
-    """An attempt of a step with a `limit` ended here: those that wait for its slot are first."""
-    if not step.limits:
-        return
+def slot_is_free(instance: Instance, step: str) -> None:
+    """An attempt of a step with a `limit` ended: those that wait for its slot look again."""
     for name in [name for name in instance.retries if name in instance.slots]:
         task = instance.machine.tasks.get(name)
         if task is None or task.ended or not isinstance(task.at, AtStep):
             continue
-        if instance.program.chunk.steps[task.at.step].name == step.name:
+        if instance.program.chunk.steps[task.at.step].name == step:
             retry_now(instance, task)
 
 
@@ -232,6 +228,8 @@ async def ended(instance: Instance, event: StepEnded) -> OpenAttempt | None:
             await instance.host.late(event.key, event.attempt, event.result)
         return None
     row = instance.kept[event.key]
+    if event.why is not None:
+        instance.note("network", key=event.key, attempt=event.attempt, why=event.why)
     if event.result in (RETRY, LOST):
         delay = event.delay
         if delay is None:
@@ -320,25 +318,42 @@ def backoff(instance: Instance, step: StepDef, attempt: int) -> int:
     return min(doubled, step.backoff_most)
 
 
+UNKNOWN = '"Unknown"'
+
+
+def answer_of(row: Attempt) -> str | None:
+    """The JSON of the value an attempt stands for, which is final; None if it ended without one.
+
+    That is its result, what `else` gave in its place, or the `Unknown` of a Settled step that
+    reached its limit.
+    """
+    if row.result not in WORDS:
+        return row.result
+    if row.otherwise is not None:
+        return row.otherwise
+    return UNKNOWN if row.result == TIMEOUT and row.settled else None
+
+
 def gave_up(instance: Instance, task: Task, last: Attempt) -> None:
     """The last attempt ended without a value: Unknown, another try, `else`, or a stop."""
     at = task.at
     assert isinstance(at, AtStep)
     step = instance.program.chunk.steps[at.step]
-    if last.result == TIMEOUT and step.settled:
-        _give(instance, task, instance.program.types.unknown(), last)
+    if answer_of(last) is not None or (last.result == TIMEOUT and step.settled):
+        give_kept(instance, task, last)
         return
+    calls = trace(instance.program, task)
     if last.result == FAILED:
-        raise Stopped(failed(step, last))
+        raise Stopped(failed(step, last, calls))
     if may_try(instance, step, last):
         instance.retries[task.name] = _retry_at(last)
         instance.look_at(_retry_at(last))
         return
     if step.otherwise != NO_FUNCTION:
         value = call(instance.program, step.otherwise, at.args, instance.machine.flow_slots)
-        _give(instance, task, value, last)
+        _give(instance, task, value, last, value_text(value))
         return
-    raise Stopped(no_answer(instance, step, last))
+    raise Stopped(no_answer(instance, step, last, calls))
 
 
 def may_try(instance: Instance, step: StepDef, last: Attempt) -> bool:
@@ -354,19 +369,22 @@ def _retry_at(last: Attempt) -> int:
     return (last.until or 0) + (last.delay or 0)
 
 
-def no_answer(instance: Instance, step: StepDef, last: Attempt) -> Failure:
+def no_answer(
+    instance: Instance, step: StepDef, last: Attempt, calls: tuple[TraceLine, ...] = ()
+) -> Failure:
+    """`calls` are those of the task that asked; an undo has none."""
     used = instance.tries_used(last.key, last.attempt)
     attempts = "1 attempt" if used == 1 else f"{used} attempts"
-    return Failure("R0012", f"{step.name} gave no answer in {attempts}")
+    return Failure("R0012", f"{step.name} gave no answer in {attempts}", calls)
 
 
-def failed(step: StepDef, last: Attempt) -> Failure:
-    """A mistake in a step's body, read back from its attempt."""
+def failed(step: StepDef, last: Attempt, calls: tuple[TraceLine, ...] = ()) -> Failure:
+    """A mistake in a step's body, read back from its attempt: its calls, then the task's."""
     raw = parse_json(last.failure) if last.failure else None
-    if isinstance(raw, dict):
-        code, message = str(raw.get("code", "R0001")), str(raw.get("message", ""))
-        return Failure(code, f"{step.name} failed: {message}")
-    return Failure("R0001", f"{step.name} failed")
+    if not isinstance(raw, dict):
+        return Failure("R0001", f"{step.name} failed", calls)
+    code, message = str(raw.get("code", "R0001")), str(raw.get("message", ""))
+    return Failure(code, f"{step.name} failed: {message}", (*read_calls(raw), *calls))
 
 
 def retry_now(instance: Instance, task: Task) -> None:
@@ -383,26 +401,32 @@ def retry_now(instance: Instance, task: Task) -> None:
 
 def give_kept(instance: Instance, task: Task, last: Attempt) -> None:
     """Gives what the row says, after what was given before it the first time."""
+    at = task.at
+    assert isinstance(at, AtStep)
+    step = instance.program.chunk.steps[at.step]
+    if not same_question(instance, step, last.asked, at.asked):
+        raise Stopped(another_question(instance, task, step.name, last, at.asked))
     if instance.held_back(last.key):
         instance.held.add(task.name)
         return
-    at = task.at
-    assert isinstance(at, AtStep) and last.result is not None
-    step = instance.program.chunk.steps[at.step]
     try:
-        value = instance.decode(last.result, step.result)
+        if last.result == TIMEOUT and last.otherwise is None and not step.settled:
+            raise FlowError("R0004", "it was Unknown, and the step is not Settled any more")
+        value = instance.decode(answer_of(last) or UNKNOWN, step.result)
     except FlowError as misfit:
         message = f"the kept answer of `{step.name}` does not fit: {misfit.message}"
         raise Stopped(instance.failure(task, "F0102", message)) from None
     _give(instance, task, value, last)
 
 
-def _give(instance: Instance, task: Task, value: object, last: Attempt) -> None:
+def _give(
+    instance: Instance, task: Task, value: object, last: Attempt, otherwise: str | None = None
+) -> None:
     at = task.at
     assert isinstance(at, AtStep)
     step = instance.program.chunk.steps[at.step]
     first = last.given is None
-    task.now = instance.give_order(last.key, last.attempt)
+    task.now = instance.give_order(last.key, last.attempt, otherwise)
     if first or last.key not in {entry.key for entry in instance.machine.undos}:
         register_undos(instance, step, at.args, value, last)
     resume(task, value)

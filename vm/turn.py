@@ -26,13 +26,12 @@ from qoqi.vm.failure import Failure, FlowError
 from qoqi.vm.frames import AtOperation, AtStep, AtWait, Task
 from qoqi.vm.frozen import SnapshotError
 from qoqi.vm.host import (
-    BadStart,
     Cancel,
     Host,
     LeaseLost,
     LedgerLine,
     Limits,
-    NotDeployed,
+    NameTaken,
     PutLost,
     Save,
     TakenUp,
@@ -72,6 +71,8 @@ async def run(taken: TakenUp, host: Host, code: Callable[[str], Program], limits
     except PutLost:
         # What memory was given is not what the store keeps: only the store is right.
         raise LeaseLost("an answer was given up before it was written") from None
+    except NameTaken as taken_name:
+        raise LeaseLost(f"the name {taken_name} was taken before it was written") from None
     except LeaseLost:
         for put in instance.puts:  # answers are not under the lease
             await host.put_alone(put)
@@ -135,7 +136,10 @@ async def _stop(instance: Instance, failure: Failure) -> None:
 
 
 async def _stop_untouched(taken: TakenUp, host: Host, failure: Failure) -> None:
-    """Stops an instance that cannot be loaded, as it was found; a resume counts for nothing."""
+    """Stops an instance that cannot be loaded, as it was found; a resume counts for nothing.
+
+    Nor can a cancellation be carried out: it is over, or the instance would be due for ever.
+    """
     state, version = taken.state, taken.version
     if taken.stopped_state is not None:
         state = taken.stopped_state
@@ -152,6 +156,7 @@ async def _stop_untouched(taken: TakenUp, host: Host, failure: Failure) -> None:
             result=taken.result,
             stopped_by=failure_json(failure),
             error_code=failure.code,
+            seen_cancel=None if taken.cancel is None else taken.cancel.id,
             ledger=(LedgerLine("stopped", {"code": failure.code, "message": failure.message}),),
         )
     )
@@ -233,18 +238,11 @@ def _pending(instance: Instance) -> bool:
 
 
 async def _write(instance: Instance) -> None:
-    """The save before anything leaves; then the steps leave and the starts and sends are known."""
+    """The save before anything leaves; then the steps leave, and what it found is known."""
     await steps.hold_back(instance)
     if not _pending(instance):
         return
-    try:
-        saved = await instance.save("running", release=False, attempts=True)
-    except NotDeployed as missing:
-        operations.refuse_starts(instance, missing.flow, str(missing))
-        return
-    except BadStart as bad:
-        operations.refuse_start(instance, bad.key, Failure(bad.code, str(bad)))
-        return
+    saved = await instance.save("running", release=False, attempts=True)
     if saved.may_leave:
         await steps.let_leave(instance)
     operations.settle(instance, saved)
@@ -308,8 +306,16 @@ async def _leave(instance: Instance) -> None:
 # -- tasks -------------------------------------------------------------------------------------
 
 
+BREATH = 200
+"""After as many effects the others have a turn: most are answered without a pause."""
+
+STARTS = 10_000
+"""After as many starts comes a write: a loop that starts others may have no end."""
+
+
 async def _run_tasks(instance: Instance) -> None:
     """While a task can go on: it runs. Ends when every task is stopped, or run has ended."""
+    ran = 0
     while True:
         while instance.runnable and not instance.run_ended:
             task = instance.runnable.popleft()
@@ -320,6 +326,11 @@ async def _run_tasks(instance: Instance) -> None:
                 continue
             instance.dirty = True
             await _run_task(instance, task)
+            ran += 1
+            if ran % BREATH == 0:
+                await events.wait(instance, instance.host.now())
+            if len(instance.starts) >= STARTS:
+                return
         if instance.run_ended:
             return
         await _look_at_waits(instance)

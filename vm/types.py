@@ -11,9 +11,10 @@ depend on that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qoqi.vm.bytecode.chunk import FieldDef, Term, TypeDef, VariantDef
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.values import Struct, Variant
 
 

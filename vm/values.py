@@ -20,10 +20,10 @@ would leave it. The interpreter runs natives and arithmetic under that context.
 from __future__ import annotations
 
 import decimal
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.failure import FlowError
 
 if TYPE_CHECKING:

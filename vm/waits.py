@@ -7,10 +7,9 @@ so that a replay is given the same case and value without waiting.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from qoqi.vm.bytecode.chunk import Term
 from qoqi.vm.bytecode.opcodes import WaitKind
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.effects import Case, Wait
 from qoqi.vm.failure import Failure, FlowError
 from qoqi.vm.frames import AtWait, Task
@@ -241,7 +240,7 @@ async def _happened(instance: Instance, at: AtWait, case: Case, now: int) -> Hap
 
 async def _ended(instance: Instance, other: InstanceValue) -> tuple[str, str, int] | None:
     found = instance.ended_others.get((other.name, other.birth))
-    if found is None and instance.look_others:
+    if found is None and instance.look_others and other.name not in instance.begun:
         ended = await instance.host.ended(other.name, other.birth)
         if ended is not None:
             found = (ended.status, ended.result, ended.at)
@@ -339,10 +338,10 @@ class TaskFailed(Exception):
 
 
 async def _answered(instance: Instance, number: int, asking: AskValue, now: int) -> Happened | None:
-    """Result<R, SendError> of an ask: `Ended`/`Full` at once, else the answer when it is there."""
+    """Result<R, SendError> of an ask: an error at once, else the answer when it is there."""
     types = instance.program.types
     word, _, rest = asking.key.partition(":")
-    if word in ("Full", "Ended"):
+    if not word.isdigit():
         return Happened(now, number, types.err(types.enum("SendError").variant(word)))
     answer = await instance.host.answer(int(word))
     if answer is None:

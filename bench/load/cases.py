@@ -216,20 +216,20 @@ def _waiting(base: Path, count: int) -> tuple[Serve, Look]:
 def sleepers(base: Path, scale: float) -> Figures:
     """Created from outside, until each has left memory; then a tenth is woken by a message.
 
-    As many are there before: the database's cache, which is bounded, is full then, and what memory
-    grows by is what an instance costs.
+    Memory is what half as many more add to it. By then the database's cache, which is bounded, is
+    full, and the process has had as many in memory at once as it ever will: what grows from there
+    on is what an instance costs, and `held_mb` is all that it came to.
     """
     count = int(10_000 * scale)
     worker = _primed(base)
     worker.ask(sleepers=count)
     asleep = worker.look.receiving()
-    memory = memory_mb(worker.pid)
     begin = time.time()
-    for first in range(0, count, 1_000):
-        worker.start("Wait", min(1_000, count - first), f"wait{first}", n=1)
-    created = (
-        wait_until("all asleep", lambda: worker.look.receiving() >= count + asleep, 0.05) - begin
-    )
+    _sleep(worker, "wait", count)
+    created = _asleep(worker, count + asleep) - begin
+    memory = memory_mb(worker.pid)
+    _sleep(worker, "more", count // 2)
+    _asleep(worker, count + count // 2 + asleep)
     held = memory_mb(worker.pid)
     woken = count // 10
     begin = time.time()
@@ -238,9 +238,19 @@ def sleepers(base: Path, scale: float) -> Figures:
     worker.stop()
     return {
         "created_per_second": count / created,
-        "kb_each": max(0.0, (held - memory) * 1024 / count),
+        "kb_each": max(0.0, (held - memory) * 1024 / (count // 2)),
+        "held_mb": held,
         "woken_per_second": min(1_000, woken) / seconds,
     }
+
+
+def _sleep(worker: Worker, names: str, count: int) -> None:
+    for first in range(0, count, 1_000):
+        worker.start("Wait", min(1_000, count - first), f"{names}{first}", n=1)
+
+
+def _asleep(worker: Worker, count: int) -> float:
+    return wait_until("all asleep", lambda: worker.look.receiving() >= count, 0.05)
 
 
 def idle(base: Path, scale: float) -> Figures:

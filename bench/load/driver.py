@@ -7,7 +7,6 @@ over a connection that only reads, which a writer in WAL mode never waits for.
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import os
 import shutil
@@ -183,21 +182,43 @@ class Serve:
 
 
 class Client:
-    """One connection that is kept."""
+    """One connection that is kept.
+
+    It writes its requests itself: `http.client` takes a quarter of a millisecond for each, on the
+    cores that the daemon needs, where a driver of a database takes a third of that.
+    """
 
     def __init__(self, port: int, token: str) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        self._connection.connect()
-        self._connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._socket = socket.create_connection(("127.0.0.1", port), 60)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._head = (
+            f" HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n"
+            "Content-Type: application/json\r\nContent-Length: "
+        )
 
     def post(self, path: str, body: object) -> int:
-        self._connection.request("POST", path, json.dumps(body), self._headers)
-        answer = self._connection.getresponse()
-        text = answer.read()
-        if answer.status >= 300:
-            raise RuntimeError(f"{path}: {answer.status} {text!r}")
-        return answer.status
+        text = json.dumps(body)
+        self._socket.sendall(f"POST {path}{self._head}{len(text)}\r\n\r\n{text}".encode("ascii"))
+        status, answer = self._answer()
+        if status >= 300:
+            raise RuntimeError(f"{path}: {status} {answer!r}")
+        return status
+
+    def _answer(self) -> tuple[int, bytes]:
+        got = self._more(b"")
+        while b"\r\n\r\n" not in got:
+            got = self._more(got)
+        head, _, body = got.partition(b"\r\n\r\n")
+        size = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
+        while len(body) < size:
+            body = self._more(body)
+        return int(head[9:12]), body
+
+    def _more(self, got: bytes) -> bytes:
+        part = self._socket.recv(1 << 16)
+        if not part:
+            raise ConnectionError("the daemon closed the connection")
+        return got + part
 
     def start(self, flow: str, name: str, args: dict[str, object]) -> None:
         self.post(f"/flows/load.{flow}/instances", {"name": name, "args": args})
@@ -206,7 +227,7 @@ class Client:
         self.post(f"/instances/{name}/channels/{channel}", {"value": value})
 
     def close(self) -> None:
-        self._connection.close()
+        self._socket.close()
 
 
 def _free_port() -> int:

@@ -32,7 +32,7 @@ from qoqi.runtime.programs import arguments
 from qoqi.runtime.store.open import open_store
 from qoqi.runtime.store.sqlite import SqliteDatabase
 from qoqi.runtime.store.thread import StoreThread
-from qoqi.vm.host import Save, Told, WaitRow
+from qoqi.vm.host import Save, WaitRow
 
 MODULE = "load"
 
@@ -58,9 +58,7 @@ async def _start(daemon: Daemon, asked: dict[str, Any]) -> dict[str, object]:
     async def one(number: int) -> None:
         name = f"{asked['names']}-{number}"
         values = arguments(program, asked["args"])
-        request = daemon.first_row(name, program, hash, values, None)
-        await daemon.store.create(request, daemon.clock.now())
-        daemon.wake()
+        await daemon.create(daemon.first_row(name, program, hash, values, None))
 
     await asyncio.gather(*(one(number) for number in range(asked["count"])))
     return {"started": asked["count"]}
@@ -68,9 +66,10 @@ async def _start(daemon: Daemon, asked: dict[str, Any]) -> dict[str, object]:
 
 async def _send(daemon: Daemon, asked: dict[str, Any]) -> dict[str, object]:
     async def one(number: int) -> None:
-        id = f"{asked['names']}-{number}"
-        sent = await daemon.store.send(id, asked["send"], None, "1", None, daemon.clock.now())
-        daemon.tell(id, sent.owner, Told())
+        id, now = f"{asked['names']}-{number}", daemon.clock.now()
+        await daemon.send(
+            id, lambda store, hold: store.send(id, asked["send"], None, "1", None, now, hold)
+        )
 
     await asyncio.gather(*(one(number) for number in range(asked["count"])))
     return {"sent": asked["count"]}

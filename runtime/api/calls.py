@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import secrets
-from dataclasses import dataclass
 from typing import TypeVar
 
 from qoqi.runtime.api import live, tokens, views, wire
@@ -18,9 +17,17 @@ from qoqi.runtime.api.tokens import Holder, Role
 from qoqi.runtime.api.wire import ApiError
 from qoqi.runtime.daemon import Daemon
 from qoqi.runtime.model import ENDED, InstanceRow, Phase, Status, VersionRow
-from qoqi.runtime.programs import NoVersion, arguments, open_version, read_value
-from qoqi.runtime.store.protocol import Asked, Filter, SendOutcome, Sent
+from qoqi.runtime.programs import (
+    NoVersion,
+    arguments,
+    arguments_text,
+    open_version,
+    read_value,
+)
+from qoqi.runtime.store.protocol import Asked, Filter, Hold, SendOutcome, Sent
+from qoqi.runtime.store.sqlstore import SqlStore
 from qoqi.vm.bytecode.chunk import ChannelDef
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.failure import FlowError
 from qoqi.vm.frozen import SnapshotError
 from qoqi.vm.host import Cancel, CancelTold, Told
@@ -35,6 +42,7 @@ W = TypeVar("W", Status, Phase)
 
 KEY_LIMIT = 256
 CHAIN_LIMIT = 32
+HEALTH_TIME = 2.0  # seconds
 
 NAME_RULE = "1 to 256 of letters, digits and -_.:@/~+"
 
@@ -89,12 +97,11 @@ class Api:
         except SnapshotError as misfit:
             raise ApiError("misfit", str(misfit)) from None
         self._check_size(request.args, "the arguments")
-        outcome = await daemon.store.create(request, daemon.clock.now())
+        outcome = await daemon.create(request)
         row = outcome.row
         if outcome.created:
-            daemon.wake()
             return 201, wire.StartAnswer("started", views.instance(row))
-        if row.flow != request.flow or parse_json(row.args) != parse_json(request.args):
+        if row.flow != request.flow or not _same_arguments(program, row.args, request.args):
             other = f"flow {row.flow}" if row.flow != request.flow else "other arguments"
             raise ApiError("name_taken", f"{name} exists already, started with {other}")
         return 200, wire.StartAnswer("already", views.instance(row))
@@ -106,26 +113,39 @@ class Api:
             raise ApiError(
                 "bad_request", f"an Idempotency-Key has 1 to {KEY_LIMIT} printable characters"
             )
-        row = await self.row(id)
-        program = await self.program(row.version)
-        channel = _channel(program, row, call.params["channel"])
-        wait = _wait(call.query, channel)
-        try:
-            value = read_value(program, body.value, channel.type, "")
-        except FlowError as misfit:
-            raise ApiError("misfit", misfit.message) from None
-        text = value_text(value)
-        self._check_size(text, "the message")
+        wait = _wait(call.query)
+        found: list[InstanceRow] = []
         now = daemon.clock.now()
-        sent = await daemon.store.send(id, channel.name, key, text, body.birth, now)
+
+        def send(store: SqlStore, hold: Hold | None) -> Sent:
+            """The value is read by the version the instance has when the message is kept."""
+            row = store.locked(id)
+            if row is None and body.birth is None:
+                raise _no_instance(id)
+            if row is None or body.birth not in (None, row.birth):
+                raise ApiError("ended", f"{id} with birth {body.birth} has ended")
+            found[:] = (row,)
+            program = daemon.programs.code(row.version)
+            channel = _channel(program, row, call.params["channel"])
+            if wait and channel.answers is None:
+                raise ApiError("bad_request", f"wait: messages of {channel.name} are not answered")
+            text = self._message(program, channel, body.value)
+            return store.send(id, channel.name, key, text, body.birth, now, hold, row)
+
+        try:
+            sent = await daemon.send(id, send)
+        except NoVersion:  # not loaded yet, or not there
+            await self.program(found[0].version)
+            sent = await daemon.send(id, send)
+        (row,) = found
+        program = daemon.programs.code(row.version)
+        channel = _channel(program, row, call.params["channel"])
         match sent.outcome:
-            case SendOutcome.DELIVERED:
-                daemon.tell(id, sent.owner, Told())
-                return await self._sent(row, sent, wait)
-            case SendOutcome.ALREADY:
+            case SendOutcome.DELIVERED | SendOutcome.ALREADY:
                 return await self._sent(row, sent, wait)
             case SendOutcome.FULL:
-                raise ApiError("full", f"{id}: {channel.name} is full ({channel.capacity})")
+                held = f"{id}: {channel.name} is full, {channel.capacity} wait in it"
+                raise ApiError("full", f"{held}; send again once {id} has taken some")
             case SendOutcome.ENDED:
                 raise ApiError("ended", f"{id} has ended")
             case SendOutcome.NO_CHANNEL:
@@ -133,8 +153,16 @@ class Api:
             case _:
                 raise _no_instance(id)
 
+    def _message(self, program: Program, channel: ChannelDef, value: object) -> str:
+        try:
+            text = value_text(read_value(program, value, channel.type, ""))
+        except FlowError as misfit:
+            raise ApiError("misfit", misfit.message) from None
+        self._check_size(text, "the message")
+        return text
+
     async def _sent(self, row: InstanceRow, sent: Sent, wait: int) -> Answer:
-        """Where the instance is now, and the message's answer, if it has one within `wait` ms."""
+        """Where the message found the instance, or where it is once the message's answer came."""
         daemon = self.daemon
         found = None if sent.answer is None else ("ok", sent.answer)
         if found is None and wait:
@@ -145,7 +173,9 @@ class Api:
             raise ApiError("ended", f"{row.id} has ended and did not answer")
         word = "already" if sent.outcome == SendOutcome.ALREADY else "delivered"
         answer = None if found is None else views.data(found[1])
-        view = wire.SendAnswer(word, await self._seen(row.id, row), found is not None, answer)
+        if wait:
+            row = await self.daemon.store.instance(row.id) or row
+        view = wire.SendAnswer(word, views.instance(row), found is not None, answer)
         return (202 if word == "delivered" and found is None else 200), view
 
     async def view(self, call: Call) -> Answer:
@@ -291,8 +321,13 @@ class Api:
     # -- the daemon ----------------------------------------------------------------------------
 
     async def health(self, call: Call) -> Answer:
-        counts = await self.daemon.store.counts()
-        status = "draining" if self.daemon.draining else "ok"
+        """Soon, whatever the database does: who is asked by a watchdog is not dead for waiting."""
+        status, counts = "draining" if self.daemon.draining else "ok", dict[str, int]()
+        try:
+            async with asyncio.timeout(HEALTH_TIME):
+                counts = await self.daemon.store.counts()
+        except TimeoutError:
+            status = "busy"
         return 200, wire.Health(status, self.daemon.me, counts)
 
     async def metrics(self, call: Call) -> Answer:
@@ -380,11 +415,6 @@ class Api:
             raise _no_instance(id)
         return row
 
-    async def _seen(self, id: str, row: InstanceRow) -> wire.InstanceView:
-        """The instance as it is now; as it was where it went meanwhile."""
-        now = await self.daemon.store.instance(id)
-        return views.instance(row if now is None else now)
-
     async def program(self, hash: str) -> Program:
         try:
             return await self.daemon.programs.get(hash)
@@ -427,6 +457,17 @@ def decode_bytes(text: str, what: str) -> bytes:
         raise ApiError("bad_request", f"{what}: expected base64") from None
 
 
+def _same_arguments(program: Program, kept: str, given: str) -> bool:
+    """Kept in the shape of the version they started, and read as the newest one reads them."""
+    raw = parse_json(kept)
+    if raw == parse_json(given):
+        return True
+    try:
+        return isinstance(raw, dict) and arguments_text(program, arguments(program, raw)) == given
+    except FlowError:
+        return False
+
+
 def _check_text(text: str, what: str) -> None:
     if not 1 <= len(text) <= wire.TEXT_LIMIT:
         raise ApiError("bad_request", f"{what} has 1 to {wire.TEXT_LIMIT:,} characters")
@@ -444,13 +485,11 @@ def _number(query: dict[str, str], name: str, default: int, most: int, least: in
     return int(text)
 
 
-def _wait(query: dict[str, str], channel: ChannelDef) -> int:
+def _wait(query: dict[str, str]) -> int:
     """How long a send waits for its answer, in ms; 0 without `wait`."""
     text = query.get("wait")
     if text is None:
         return 0
-    if channel.answers is None:
-        raise ApiError("bad_request", f"wait: messages of {channel.name} are not answered")
     length = parse_duration(text)
     if length is None or not 0 < length.ms <= live.WAIT_MOST:
         most = live.WAIT_MOST // 1_000
@@ -490,6 +529,7 @@ _REFUSALS = {
     "no_instance": ("no_instance", "no instance is named {id}"),
     "refused": ("refused", "{id} refuses to be cancelled: {text}"),
     "pending": ("cancel_pending", "{id}: {text}"),
+    "not_now": ("not_possible", "{id}: {text}"),
     "not_stopped": ("not_stopped", "{id} is not stopped; only a stopped instance can be {what}"),
 }
 _DONE = {
@@ -503,8 +543,9 @@ _DONE = {
 
 def refusal(id: str, asked: Asked, what: str) -> ApiError:
     """What a store refused, as an error of the API."""
-    # A resume is refused for a cancellation that was asked for, or an attempt under way.
-    outcome = "pending" if (asked.outcome, what) == ("refused", "resume") else asked.outcome
+    # A resume is refused for a cancellation that was asked for, an answer for an attempt under way.
+    other = {"resume": "pending", "answer": "not_now"}
+    outcome = other.get(what, "refused") if asked.outcome == "refused" else asked.outcome
     code, words = _REFUSALS.get(outcome, ("not_possible", "{id}: {outcome} {text}"))
     text = words.format(id=id, text=asked.text, what=_DONE[what], outcome=asked.outcome)
     return ApiError(code, text.strip())

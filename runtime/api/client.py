@@ -84,8 +84,10 @@ class Client:
     def view(self, name: str, view: str) -> wire.ViewAnswer:
         return self._call("GET", ["instances", name, "views", view], wire.ViewAnswer)
 
-    def cancel(self, name: str, reason: str, *, now: bool) -> wire.ActAnswer:
-        body = wire.CancelBody(reason, now)
+    def cancel(
+        self, name: str, reason: str, *, now: bool, birth: str | None = None
+    ) -> wire.ActAnswer:
+        body = wire.CancelBody(reason, now, birth)
         return self._call("POST", ["instances", name, "cancel"], wire.ActAnswer, body)
 
     def resume(self, name: str, *, go: bool) -> wire_versions.ResumeAnswer:

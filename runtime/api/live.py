@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
-
-from starlette.types import Receive, Scope, Send
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
 
 from qoqi.runtime.api import views, wire
 from qoqi.runtime.daemon import Daemon
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.jsonform import json_text
 
 STREAMS = 64
@@ -26,6 +25,11 @@ PAUSE = 200  # ms between two looks of a stream that has news
 BEAT = 15_000  # ms of silence before a comment says that the stream lives
 PATIENCE = 30.0  # seconds for a reader to take what it was sent
 WAIT_MOST = 60_000
+
+# What ASGI gives and takes.
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _log = logging.getLogger("qoqi.api")
 

@@ -14,8 +14,9 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
+
+from qoqi.vm.dataclass import dataclass
 
 PREFIX = "qoqi_"
 

@@ -7,7 +7,7 @@ must not be found out later: that the state does not go over into the version.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from qoqi.runtime import people, replay
 from qoqi.runtime.api import views
@@ -19,10 +19,11 @@ from qoqi.runtime.programs import NoVersion, open_version, read_value, turn_limi
 from qoqi.runtime.replay import Candidate, Plan, Reader
 from qoqi.runtime.store.attempts import places
 from qoqi.runtime.store.protocol import Filter, Life
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.failure import FlowError, TraceLine
-from qoqi.vm.host import Attempt, Told
+from qoqi.vm.host import WORDS, Attempt, Told
 from qoqi.vm.jsonform import type_text, value_text
-from qoqi.vm.keys import pass_of
+from qoqi.vm.keys import is_undo, pass_of
 
 PAGE = 500
 NAMES_SHOWN = 3
@@ -272,6 +273,10 @@ async def answer_attempt(api: Api, call: Call) -> Answer:
         raise ApiError(
             "not_possible", f"{row.id}: nothing was asked under {key} that has no answer"
         )
+    if row.phase is Phase.FINISH and not is_undo(key):
+        raise ApiError("not_possible", f"{row.id} is ending: only its undos can be answered")
+    if attempt is not None and _stands(attempt):
+        raise ApiError("not_possible", f"{row.id}: {key} was answered already, and that stands")
     try:
         value = read_value(program, body.value, step.result, "")
     except FlowError as misfit:
@@ -281,6 +286,17 @@ async def answer_attempt(api: Api, call: Call) -> Answer:
     if asked.outcome != "ok":
         raise refusal(row.id, asked, "answer")
     return 200, wire.AttemptAnswer(key, False, views.instance(await api.row(row.id)))
+
+
+def _stands(last: Attempt) -> bool:
+    """Whether an answer is kept that nobody may change: one that was given, or that a body gave.
+
+    What an undo answered may be bettered: it is asked again until it is done.
+    """
+    if last.given is not None:
+        return True
+    by_a_body = last.owner is not None and not is_undo(last.key)
+    return by_a_body and last.result is not None and last.result not in WORDS
 
 
 async def _owner(api: Api, key: str) -> InstanceRow:

@@ -99,6 +99,7 @@ async def life(
     note = row.note
     variables: tuple[wire.VariableView, ...] = ()
     undos: tuple[wire.UndoItem, ...] = ()
+    inside: set[int] = set()
     try:
         program = await programs.get(row.version)
         machine = thaw(row.state, program)
@@ -110,6 +111,7 @@ async def life(
             wire.UndoItem(undo.number, undo.target, data(undo.args), undo.final)
             for undo in machine.undos
         )
+        inside = set(_inside(machine))
     return wire.LifeView(
         instance=instance(row),
         args=data(row.args),
@@ -139,7 +141,7 @@ async def life(
                 one.at,
             )
             for one in found.messages
-            if one.taken is None
+            if one.taken is None or one.seq in inside
         ),
         children=tuple(instance(child) for child in found.children),
         ledger=ledger(found.ledger),
@@ -171,7 +173,7 @@ def _attempt(one: Attempt) -> wire.AttemptItem:
         step=one.step,
         asked=data(one.asked),
         outcome=outcome,
-        answer=None if word else data(one.result),
+        answer=data(one.otherwise) if word else data(one.result),
         late=data(one.late),
         failure=said,
         settled=bool(one.settled),
@@ -179,7 +181,16 @@ def _attempt(one: Attempt) -> wire.AttemptItem:
         started=one.started,
         ended=one.ended,
         until=one.until,
+        given=one.given_at,
     )
+
+
+def _inside(machine: Machine) -> Iterable[int]:
+    """The messages that were taken into a channel and that nobody has received."""
+    for channel in machine.channels:
+        for item in channel.items:
+            if isinstance(item, tuple) and len(item) == 3 and isinstance(item[2], int):
+                yield item[2]
 
 
 def _variables(

@@ -14,9 +14,11 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from qoqi.vm.dataclass import dataclass
 
 R = TypeVar("R")
 
@@ -38,7 +40,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "bad_token": (401, "the token is missing or not known to this daemon"),
     "not_allowed": (403, "the token's role does not have the right this call needs"),
     "not_found": (404, "there is no such call"),
-    "no_instance": (404, "no instance has this name, or not under this birth"),
+    "no_instance": (404, "no instance has this name"),
     "no_channel": (404, "the instance's flow has no channel of this name that takes messages"),
     "no_flow": (404, "no version of this flow is deployed"),
     "no_view": (404, "the instance's flow has no view of this name"),
@@ -57,7 +59,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "behind": (409, "a newer version of the flow is deployed than the one this was built after"),
     "token_taken": (409, "a token of this name exists"),
     "not_possible": (409, "the instance is not in a state in which this can be done"),
-    "ended": (410, "the instance has ended"),
+    "ended": (410, "the instance has ended, or has not the birth that was asked for"),
     "too_large": (413, "the body or value is larger than allowed"),
     "misfit": (422, "a value does not fit the type it was sent to; the message has its path"),
     "view_failed": (422, "the view made a mistake on the instance's present state"),
@@ -263,7 +265,11 @@ class WaitItem:
 
 @dataclass(frozen=True, slots=True)
 class AttemptItem:
-    """`outcome` is open, answer, timeout, retry, lost, failed or spent; `late` came after it."""
+    """`outcome` is open, answer, timeout, retry, lost, failed or spent; `late` came after it.
+
+    An `answer` beside an outcome that is none is what `else` gave in its place. `given` is when the
+    flow was given what became of it.
+    """
 
     key: str
     attempt: int
@@ -278,6 +284,7 @@ class AttemptItem:
     started: int | None
     ended: int | None
     until: int | None
+    given: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +325,7 @@ class LedgerItem:
 
 @dataclass(frozen=True, slots=True)
 class LifeView:
-    """Everything about one instance. `messages` are those not taken; `result` as in the row."""
+    """Everything about one instance. `messages` are those not received; `result` as in the row."""
 
     instance: InstanceView
     args: object
@@ -528,10 +535,19 @@ def _kind(raw: object) -> str:
     return "a list" if isinstance(raw, list) else "a number"
 
 
+@cache
+def _names(record: Any) -> tuple[str, ...] | None:
+    """The fields of a record; None for what is none."""
+    if not is_dataclass(record):
+        return None
+    return tuple(item.name for item in fields(record))
+
+
 def write(record: object) -> Any:
     """A record, and all in it, as JSON data."""
-    if is_dataclass(record) and not isinstance(record, type):
-        return {item.name: write(getattr(record, item.name)) for item in fields(record)}
+    names = _names(typing.cast(Any, record.__class__))
+    if names is not None:
+        return {name: write(getattr(record, name)) for name in names}
     if isinstance(record, tuple):
         return [write(item) for item in record]
     return record

@@ -5,9 +5,8 @@ They pass over HTTP as those of `wire` do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from qoqi.runtime.api.wire import InstanceView
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

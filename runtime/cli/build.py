@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from qoqi.compiler.project import kept
 from qoqi.compiler.project.build import BUILD_FOLDER
 from qoqi.compiler.project.lockfile import LOCK
 from qoqi.runtime import deploy
@@ -21,6 +22,8 @@ def run(path: Path | None, *, locked: bool, dump: bool) -> None:
         for flow in built.flows:
             print(disassemble(flow.chunk, flow.debug))
         return
+    if not locked:
+        kept.write(built)
     if not built.flows:
         print("no flows")
         return

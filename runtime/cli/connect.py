@@ -6,6 +6,7 @@ A daemon is named by `--url` and `--token`, by `QOQI_URL` and `QOQI_TOKEN`, or b
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from qoqi.vm.failure import FlowError
 from qoqi.vm.jsonform import parse_json
 
 FOLDER = ".qoqi"
+STDIN = "-"
 DEFAULT_URL = "http://127.0.0.1:7117"
 
 
@@ -61,12 +63,20 @@ def daemon(url: str | None, token: str | None) -> Generator[Client]:
         hint = ""
         if refused.code == "bad_token" and secret is None:
             hint = f"; give one with --token, or run where `qoqi serve` left {FOLDER}/token"
-        fail(REFUSED, f"{refused.message}{hint}")
+        elif refused.code == "bad_token" and token is None:
+            hint = f"; {FOLDER}/token is revoked or of another one: name one with --token"
+        elif refused.code == "needs_answer":
+            hint = "; `qoqi answer` gives it one"
+        bare = refused.code == "misfit" and refused.message.startswith("expected ")
+        fail(REFUSED, f"{'the value does not fit: ' if bare else ''}{refused.message}{hint}")
 
 
 def json_argument(text: str, what: str) -> object:
-    """A JSON argument of a command; its mistakes are the caller's, with their place."""
+    """A JSON argument of a command; its mistakes are the caller's, with their place.
+
+    `-` is standard input: an argument of a command is at most 128 KiB on many systems.
+    """
     try:
-        return parse_json(text)
+        return parse_json(sys.stdin.buffer.read() if text == STDIN else text)
     except FlowError as error:
         fail(USAGE, f"{what}: {error.message}")

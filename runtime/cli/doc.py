@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -26,6 +25,7 @@ from qoqi.compiler.syntax import ast
 from qoqi.lsp.builtins import DOCS, signature
 from qoqi.runtime.cli import package, render
 from qoqi.runtime.cli.ending import USAGE, fail, show_json
+from qoqi.vm.dataclass import dataclass
 
 _PREFIX = re.compile(r"^pub\s+(native\s+(world\s+|flow\s+)?)?|^native\s+(world\s+|flow\s+)?")
 

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from qoqi.runtime.api.wire import LedgerItem
 from qoqi.vm.jsonform import json_text
+from qoqi.vm.keys import is_undo
 
 Detail = Mapping[str, object]
 
@@ -63,8 +64,10 @@ def _left(detail: Detail) -> str:
     steps = detail["steps"]
     if not isinstance(steps, list):
         raise TypeError("steps")
+    undo = f" {detail['undo']}" if "undo" in detail else ""
     shown = [
-        short_key(key) if attempt == 1 else f"{short_key(key)} (attempt {attempt})"
+        f"{short_key(key)}{undo if is_undo(key) else ''}"
+        + (f" (attempt {attempt})" if attempt > 1 else "")
         for key, attempt in steps
     ]
     return f"{', '.join(shown)} left"
@@ -79,7 +82,7 @@ def _attempt(detail: Detail) -> str:
 def _gave_up(detail: Detail) -> str:
     reasons = {
         "timeout": "gave no answer before its limit",
-        "retry": "asked to be tried again",
+        "retry": "is to be tried again",
         "lost": "got no answer from the network",
     }
     word = str(detail["word"])
@@ -104,13 +107,15 @@ _SENTENCES: dict[str, Callable[[Detail], str]] = {
     "started": lambda d: f"started as {d['flow']}, version {str(d['version'])[:12]}",
     "taken over": lambda d: f"taken over from {d['from']}, whose lease ran out",
     "left": _left,
-    "answered": lambda d: f"{_attempt(d)} answered",
+    "answered": lambda d: f"{_attempt(d)} {'failed' if d.get('word') == 'failed' else 'answered'}",
     "given up": _gave_up,
+    "network": lambda d: f"{_attempt(d)} got {d['why']}",
     "late": lambda d: f"{_attempt(d)} answered too late: {d['result']}",
     "message": _message,
     "stage": lambda d: f"reached stage {d['name']}",
     "print": lambda d: f"said: {d['text']}",
     "cancel": _cancel,
+    "cancel refused": lambda d: f"refuses to be cancelled ({d['reason']}): {d['text']}",
     "cancelled": lambda d: f"is cancelled: {d['reason']}",
     "finishing": lambda d: (
         "ends; to undo: " + (", ".join(map(str, _list(d["undos"]))) or "nothing")

@@ -9,6 +9,10 @@ from qoqi.runtime.cli import history, life, render
 from qoqi.runtime.cli.connect import daemon, json_argument
 from qoqi.runtime.cli.ending import REFUSED, USAGE, fail, show_json
 from qoqi.vm.jsonform import json_text
+from qoqi.vm.text import parse_duration
+
+WAIT_MOST = 60_000
+"""How long a daemon lets a message wait for its answer, in ms."""
 
 Target = tuple[str | None, str | None]
 """Address and token, as given on the command line."""
@@ -35,13 +39,18 @@ def send(
     value: str,
     key: str | None,
     wait: str | None,
+    birth: str | None,
     as_json: bool,
 ) -> None:
     given = json_argument(value, "the message")
     if key is not None and not (1 <= len(key) <= 256 and key.isprintable()):
         fail(USAGE, "--key: expected 1 to 256 printable characters")
+    if wait is not None:
+        length = parse_duration(wait)
+        if length is None or not 0 < length.ms <= WAIT_MOST:
+            fail(USAGE, f"--wait: {wait} is no length of time up to 60s (30s)")
     with daemon(*to) as client:
-        answer = client.send(name, channel, given, key=key, wait=wait)
+        answer = client.send(name, channel, given, key=key, birth=birth, wait=wait)
     if as_json:
         show_json(wire.write(answer))
         return
@@ -49,7 +58,10 @@ def send(
         _say(json_text(answer.answer))
         return
     if wait is not None:
-        fail(REFUSED, f"the message was {answer.outcome}, and has no answer after {wait}")
+        again = (
+            "ask again under the same --key" if key else "without a --key a repeat is another one"
+        )
+        fail(REFUSED, f"the message was delivered, and has no answer after {wait}; {again}")
     repeat = "duplicate: " if answer.outcome == "already" else ""
     _say(f"{repeat}{life.position(answer.instance)}")
 
@@ -105,8 +117,8 @@ def listing(to: Target, query: dict[str, str], limit: int, as_json: bool) -> Non
 
 def _stopped(one: wire.InstanceView) -> str:
     """Why an instance stopped, and whom it keeps waiting."""
-    if one.stopped_by is None or not one.holds:
-        return one.stopped_by or ""
+    if one.stopped_by is None or one.status != "stopped" or not one.holds:
+        return (one.stopped_by or "") if one.status == "stopped" else ""
     return f"{one.stopped_by} (holds {', then '.join(one.holds)})"
 
 
@@ -133,14 +145,36 @@ def past(to: Target, name: str, as_json: bool) -> None:
         render.lines((("", history.line(row)) for row in rows), render.console())
 
 
-def cancel(to: Target, name: str, reason: str, now: bool, as_json: bool) -> None:
+def cancel(to: Target, name: str, reason: str, now: bool, birth: str | None, as_json: bool) -> None:
     with daemon(*to) as client:
-        _acted(client.cancel(name, reason, now=now), as_json)
+        answer = client.cancel(name, reason, now=now, birth=birth)
+    if as_json:
+        show_json(wire.write(answer))
+    else:
+        _say(f"{life.position(answer.instance)}{_to_end(answer.instance)}")
+
+
+def _to_end(at: wire.InstanceView) -> str:
+    """What a cancellation has done so far, where the status does not say it."""
+    if at.status in ("done", "failed"):
+        return ""
+    if at.phase == "run":
+        return "" if at.cancel is None else "; it is told to end"
+    if at.status == "stopped":
+        ways = f"`qoqi resume {at.name}` runs its undos on, `qoqi end {at.name}` ends it without"
+        return f"; it is ending already: {ways}"
+    return "; it is ending"
 
 
 def end(to: Target, name: str, reason: str, as_json: bool) -> None:
     with daemon(*to) as client:
-        _acted(client.end(name, reason), as_json)
+        try:
+            answer = client.end(name, reason)
+        except wire.ApiError as refused:
+            if refused.code == "not_stopped":
+                fail(REFUSED, f"{refused.message}; `qoqi cancel {name}` asks it to end")
+            raise
+    _acted(answer, as_json)
 
 
 def pause(to: Target, name: str, as_json: bool) -> None:

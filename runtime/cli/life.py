@@ -50,9 +50,13 @@ def life(view: LifeView) -> Iterator[Line]:
         yield "", f"  held by   {at.held_by}"
     if at.cancel:
         yield "", f"  cancel    {at.cancel}"
+    over = at.status in ("done", "failed")
     if at.stopped_by:
         code = f"{at.error_code}: " if at.error_code else ""
-        yield "bad", f"  stopped   {code}{at.stopped_by}"
+        yield (
+            "bad",
+            f"  {'was ' if over else ''}stopped{'' if over else '  '} {code}{at.stopped_by}",
+        )
     for call in view.calls:
         where = f" ({call.file}:{call.line})" if call.line else ""
         yield "bad", f"            at {call.function}{where}"
@@ -64,14 +68,14 @@ def life(view: LifeView) -> Iterator[Line]:
     yield from _part("waits for", map(_wait, view.waits))
     yield from _attempts(view.attempts)
     yield from _part(
-        "undos, the next to run first",
+        "undos that did not run" if over else "undos, the next to run first",
         (
             f"{undo.target} {value(undo.args)}" + (" (finally)" if undo.final else "")
             for undo in reversed(view.undos)
         ),
     )
     yield from _part(
-        "messages not taken",
+        "messages not received",
         (
             f"{one.channel}: {value(one.value)}, {moment(one.at)}"
             + (f", key {one.key}" if one.key else "")
@@ -108,20 +112,31 @@ def _wait(wait: WaitItem) -> str:
 
 
 def _attempts(attempts: tuple[AttemptItem, ...]) -> Iterator[Line]:
-    """Each attempt with what it was asked and gave; a late answer stands right under it."""
-    shown = False
+    """Each attempt with what it was asked and gave; a late answer stands right under it.
+
+    Questions stand in the order in which they were first asked, each with all its attempts.
+    """
+    first: dict[str, int] = {}
     for one in attempts:
+        first[one.key] = min(first.get(one.key, 1 << 62), one.started or 0)
+    shown = False
+    for one in sorted(attempts, key=lambda one: (first[one.key], one.key, one.attempt)):
         if not one.step and short_key(one.key).startswith("wait#"):
             continue  # what a wait gave: the history has it
         if not shown:
             yield "title", "attempts"
             shown = True
         number = f" (attempt {one.attempt})" if one.attempt > 1 else ""
-        yield "", f"  {short_key(one.key)}{number} {value(one.asked)}"
+        undoes = f" {one.step}" if short_key(one.key).startswith("undo#") else ""
+        yield "", f"  {short_key(one.key)}{number}{undoes} {value(one.asked)}"
         yield ("bad" if one.failure else ""), f"    {_outcome(one)}"
+        instead = one.outcome != "answer" and one.answer is not None
+        if instead:
+            yield "", f"    its `else` was given: {value(one.answer)}"
         if one.late is not None:
-            given = "Unknown" if one.settled else "another try"
-            yield "bad", f"    came late, after the flow was given {given}: {value(one.late)}"
+            given = f"the flow was given {'its `else`' if instead else 'Unknown'}"
+            when = "it was given up" if one.given is None else given
+            yield "bad", f"    came late, after {when}: {value(one.late)}"
 
 
 def _outcome(one: AttemptItem) -> str:

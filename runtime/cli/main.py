@@ -7,46 +7,47 @@ daemon, or it refused).
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from qoqi.runtime.cli.commands import Group, Told, argument, command, completion, option
 
-from qoqi.runtime.cli import settings
-
-app = typer.Typer(
-    name="qoqi",
+app = Group(
+    "qoqi",
     help="Compiles flows and runs them: durable workflows that wait for days.",
+    params=[completion("qoqi")],
     no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=True,
 )
-token_app = typer.Typer(help="Tokens of the daemon's API.", no_args_is_help=True)
-pkg_app = typer.Typer(help="What is in a package, a flow, an instance.", no_args_is_help=True)
-app.add_typer(token_app, name="token", rich_help_panel=None)
-app.add_typer(pkg_app, name="pkg", rich_help_panel=None)
+token_app = Group("token", help="Tokens of the daemon's API.", no_args_is_help=True)
+pkg_app = Group("pkg", help="What is in a package, a flow, an instance.", no_args_is_help=True)
 
-Folder = Annotated[
-    Path | None, typer.Argument(help="A folder or file; the package around by default.")
-]
-Url = Annotated[str | None, typer.Option("--url", envvar="QOQI_URL", help="The daemon's address.")]
+
+def _settings() -> dict[str, Told]:
+    from qoqi.runtime.cli import settings
+
+    return settings.options()
+
+
+Folder = Annotated[Path | None, argument(help="A folder or file; the package around by default.")]
+Url = Annotated[str | None, option("--url", environment="QOQI_URL", help="The daemon's address.")]
 Token = Annotated[
     str | None,
-    typer.Option("--token", envvar="QOQI_TOKEN", help="A token; .qoqi/token by default."),
+    option("--token", environment="QOQI_TOKEN", help="A token; .qoqi/token by default."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="JSON on stdout, for programs.")]
-Name = Annotated[str, typer.Argument(help="The instance's name.")]
+AsJson = Annotated[bool, option("--json", help="JSON on stdout, for programs.")]
+Name = Annotated[str, argument(help="The instance's name.")]
+Birth = Annotated[
+    str | None, option("--birth", help="Only this instance of the name, no later namesake.")
+]
 
 
 # -- sources -----------------------------------------------------------------------------------
 
 
-@app.command()
+@command(app)
 def check(
     path: Folder = None,
-    form: Annotated[str, typer.Option("--format", help="human, json, github or sarif.")] = "human",
+    form: Annotated[str, option("--format", help="human, json, github or sarif.")] = "human",
 ) -> None:
     """Reports what is wrong with a package's flows."""
     from qoqi.runtime.cli import check as command
@@ -54,15 +55,13 @@ def check(
     command.run(path, form)
 
 
-@app.command()
+@command(app)
 def build(
     path: Folder = None,
     locked: Annotated[
-        bool, typer.Option("--locked", help="Fail if flow.lock would change; write nothing.")
+        bool, option("--locked", help="Fail if flow.lock would change; write nothing.")
     ] = False,
-    dump: Annotated[
-        bool, typer.Option("--dump", help="Print the bytecode; write nothing.")
-    ] = False,
+    dump: Annotated[bool, option("--dump", help="Print the bytecode; write nothing.")] = False,
 ) -> None:
     """Compiles flows to bytecode by hash, and writes flow.lock."""
     from qoqi.runtime.cli import build as command
@@ -70,18 +69,16 @@ def build(
     command.run(path, locked=locked, dump=dump)
 
 
-@app.command()
+@command(app)
 def fmt(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(help="Files and folders, or `-`; the package around by default."),
+        argument(help="Files and folders, or `-`; the package around by default."),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="List the files that would change; write nothing.")
+        bool, option("--check", help="List the files that would change; write nothing.")
     ] = False,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="Show what would change; write nothing.")
-    ] = False,
+    diff: Annotated[bool, option("--diff", help="Show what would change; write nothing.")] = False,
 ) -> None:
     """Brings sources into the one canonical layout."""
     from qoqi.runtime.cli import fmt as command
@@ -89,28 +86,26 @@ def fmt(
     command.run(paths or [], check=check, diff=diff)
 
 
-@app.command()
+@command(app)
 def test(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files and folders; the package around by default."),
+        argument(help="Files and folders; the package around by default."),
     ] = None,
     text: Annotated[
-        str | None, typer.Option("-k", help="Only tests whose title or file contains this.")
+        str | None, option("-k", help="Only tests whose title or file contains this.")
     ] = None,
     crashes: Annotated[
-        bool, typer.Option("--crashes", help="Again with a crash at each write of each test.")
+        bool, option("--crashes", help="Again with a crash at each write of each test.")
     ] = False,
     junit: Annotated[
-        Path | None, typer.Option("--junit", help="Write the results as JUnit's XML.")
+        Path | None, option("--junit", help="Write the results as JUnit's XML.")
     ] = None,
     jobs: Annotated[
         int,
-        typer.Option("--jobs", "-j", min=0, help="Processes; as many as processors by default."),
+        option("--jobs", "-j", least=0, help="Processes; as many as processors by default."),
     ] = 0,
-    names: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Name the tests that passed.")
-    ] = False,
+    names: Annotated[bool, option("--verbose", "-v", help="Name the tests that passed.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Runs the tests of flows."""
@@ -120,17 +115,15 @@ def test(
     command.run(paths or [], options)
 
 
-@app.command(context_settings={"ignore_unknown_options": True})
+@command(app, dashes=True)
 def run(
-    file: Annotated[Path, typer.Argument(help="A source, or the folder of a package.")],
+    file: Annotated[Path, argument(help="A source, or the folder of a package.")],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[FLOW] [NAME=VALUE]…", help="The flow, then its arguments."),
+        argument(metavar="[FLOW] [NAME=VALUE]…", help="The flow, then its arguments."),
     ] = None,
-    args: Annotated[
-        str | None, typer.Option("--args", help="The arguments as a JSON object.")
-    ] = None,
-    name: Annotated[str, typer.Option("--name", help="The instance's name.")] = "run",
+    args: Annotated[str | None, option("--args", help="The arguments as a JSON object.")] = None,
+    name: Annotated[str, option("--name", help="The instance's name.")] = "run",
     as_json: AsJson = False,
 ) -> None:
     """Runs one flow to its end, in memory, with real steps: for trying things."""
@@ -139,9 +132,9 @@ def run(
     command.run(file, words or [], args, name, as_json)
 
 
-@app.command()
+@command(app)
 def new(
-    where: Annotated[Path, typer.Argument(metavar="NAME", help="The package's folder.")],
+    where: Annotated[Path, argument(metavar="NAME", help="The package's folder.")],
 ) -> None:
     """Makes a package that checks, tests and deploys, to begin from."""
     from qoqi.runtime.cli import new as command
@@ -149,12 +142,12 @@ def new(
     command.run(where)
 
 
-@app.command()
+@command(app)
 def doc(
     name: Annotated[
-        str | None, typer.Argument(help="std.time, List.map, a flow; all modules by default.")
+        str | None, argument(help="std.time, List.map, a flow; all modules by default.")
     ] = None,
-    path: Annotated[Path | None, typer.Option("--path", help="The package's folder.")] = None,
+    path: Annotated[Path | None, option("--path", help="The package's folder.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Shows signatures and doc comments, of the standard library and of the package."""
@@ -163,9 +156,9 @@ def doc(
     command.run(name, path, as_json)
 
 
-@app.command()
+@command(app)
 def explain(
-    code: Annotated[str, typer.Argument(help="The code of a diagnostic: F0006.")],
+    code: Annotated[str, argument(help="The code of a diagnostic: F0006.")],
 ) -> None:
     """Prints the page of a diagnostic: what it means, an example, the same one fixed."""
     from qoqi.runtime.cli import explain as command
@@ -173,12 +166,12 @@ def explain(
     command.run(code)
 
 
-@app.command()
+@command(app)
 def lsp(
     tcp: Annotated[
-        int | None, typer.Option("--tcp", help="Listen on this port instead of standard input.")
+        int | None, option("--tcp", help="Listen on this port instead of standard input.")
     ] = None,
-    log: Annotated[Path | None, typer.Option("--log", help="Write a log to this file.")] = None,
+    log: Annotated[Path | None, option("--log", help="Write a log to this file.")] = None,
     url: Url = None,
     token: Token = None,
 ) -> None:
@@ -188,19 +181,19 @@ def lsp(
     command.run(tcp, log, url, token)
 
 
-@app.command()
+@command(app)
 def deploy(
     path: Folder = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be deployed; send nothing.")
+        bool, option("--dry-run", help="Say what would be deployed; send nothing.")
     ] = False,
     rehearse: Annotated[
         bool,
-        typer.Option("--rehearse", help="Try it in memory on every living instance; send nothing."),
+        option("--rehearse", help="Try it in memory on every living instance; send nothing."),
     ] = False,
     sample: Annotated[
         int | None,
-        typer.Option("--sample", min=1, help="With --rehearse: at most so many of each flow."),
+        option("--sample", least=1, help="With --rehearse: at most so many of each flow."),
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
@@ -218,29 +211,26 @@ def deploy(
 # -- the daemon --------------------------------------------------------------------------------
 
 
-@app.command()
-@settings.options
+@command(app, others=_settings)
 def serve(
     folder: Annotated[
-        Path | None, typer.Argument(help="A package to deploy where no version of it is yet.")
+        Path | None, argument(help="A package to deploy where no version of it is yet.")
     ] = None,
     listen: Annotated[
-        str, typer.Option("--listen", help="Address and port of the API.")
+        str, option("--listen", help="Address and port of the API.")
     ] = "127.0.0.1:7117",
     store: Annotated[
         str | None,
-        typer.Option("--store", help="sqlite:PATH; .qoqi/flows.db by default."),
+        option("--store", help="sqlite:PATH; .qoqi/flows.db by default."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="The daemon's name; the host's by default.")
+        str | None, option("--name", help="The daemon's name; the host's by default.")
     ] = None,
     recover: Annotated[
         str,
-        typer.Option(
-            help="wait for the limits of a dead daemon's steps, or at-once: give them up."
-        ),
+        option(help="wait for the limits of a dead daemon's steps, or at-once: give them up."),
     ] = "wait",
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log what the daemon does.")] = False,
+    verbose: Annotated[bool, option("--verbose", help="Log what the daemon does.")] = False,
     **given: str | None,
 ) -> None:
     """Runs the daemon."""
@@ -249,17 +239,16 @@ def serve(
     command.run(folder, listen, store, name, given, recover, verbose)
 
 
-@app.command()
-@settings.options
+@command(app, others=_settings)
 def dev(
     folder: Folder = None,
     listen: Annotated[
-        str, typer.Option("--listen", help="Address and port of the API.")
+        str, option("--listen", help="Address and port of the API.")
     ] = "127.0.0.1:7117",
     recover: Annotated[
-        str, typer.Option(help="at-once gives a dead daemon's steps up at once; or wait.")
+        str, option(help="at-once gives a dead daemon's steps up at once; or wait.")
     ] = "at-once",
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log what the daemon does.")] = False,
+    verbose: Annotated[bool, option("--verbose", help="Log what the daemon does.")] = False,
     **given: str | None,
 ) -> None:
     """Runs a daemon on a local file, and deploys the package again at each save of a source."""
@@ -268,9 +257,9 @@ def dev(
     command.run(folder, listen, given, recover, verbose)
 
 
-@app.command()
+@command(app)
 def versions(
-    flow: Annotated[str | None, typer.Argument(help="One flow's only.")] = None,
+    flow: Annotated[str | None, argument(help="One flow's only.")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -281,14 +270,14 @@ def versions(
     admin.versions((url, token), flow, as_json)
 
 
-Flow = Annotated[str, typer.Argument(help="The flow, as deployed.")]
+Flow = Annotated[str, argument(help="The flow, as deployed.")]
 
 
-@app.command()
+@command(app)
 def pin(
     flow: Flow,
     version: Annotated[
-        str | None, typer.Argument(help="The start of its hash; the newest by default.")
+        str | None, argument(help="The start of its hash; the newest by default.")
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
@@ -300,11 +289,11 @@ def pin(
     admin.pin((url, token), flow, version, True, as_json)
 
 
-@app.command()
+@command(app)
 def unpin(
     flow: Flow,
     version: Annotated[
-        str | None, typer.Argument(help="The start of its hash; the pinned one by default.")
+        str | None, argument(help="The start of its hash; the pinned one by default.")
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
@@ -316,7 +305,7 @@ def unpin(
     admin.pin((url, token), flow, version, False, as_json)
 
 
-@app.command()
+@command(app)
 def daemons(as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Lists the daemons on the store by their heartbeats."""
     from qoqi.runtime.cli import admin
@@ -324,7 +313,7 @@ def daemons(as_json: AsJson = False, url: Url = None, token: Token = None) -> No
     admin.daemons((url, token), as_json)
 
 
-@app.command()
+@command(app)
 def sweep(as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Deletes ended instances whose time is over, and versions nobody needs, now."""
     from qoqi.runtime.cli import admin
@@ -332,11 +321,11 @@ def sweep(as_json: AsJson = False, url: Url = None, token: Token = None) -> None
     admin.sweep((url, token), as_json)
 
 
-@token_app.command("new")
+@command(token_app, "new")
 def token_new(
-    name: Annotated[str, typer.Argument(help="A name to revoke it by.")],
+    name: Annotated[str, argument(help="A name to revoke it by.")],
     role: Annotated[
-        str, typer.Option("--role", help="admin, operate, send, supervise or read.")
+        str, option("--role", help="admin, operate, send, supervise or read.")
     ] = "operate",
     as_json: AsJson = False,
     url: Url = None,
@@ -348,7 +337,7 @@ def token_new(
     admin.new_token((url, token), name, role, as_json)
 
 
-@token_app.command("ls")
+@command(token_app, "ls")
 def token_ls(as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Lists tokens by name and role."""
     from qoqi.runtime.cli import admin
@@ -356,9 +345,9 @@ def token_ls(as_json: AsJson = False, url: Url = None, token: Token = None) -> N
     admin.tokens((url, token), as_json)
 
 
-@token_app.command("revoke")
+@command(token_app, "revoke")
 def token_revoke(
-    name: Annotated[str, typer.Argument(help="The token's name.")],
+    name: Annotated[str, argument(help="The token's name.")],
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -372,12 +361,14 @@ def token_revoke(
 # -- instances ---------------------------------------------------------------------------------
 
 
-@app.command()
+@command(app)
 def start(
-    flow: Annotated[str, typer.Argument(help="The flow, as deployed.")],
+    flow: Annotated[str, argument(help="The flow, as deployed.")],
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME] [ARGS_JSON]", help="Its name; an object by parameter."),
+        argument(
+            metavar="[NAME] [ARGS_JSON]", help="Its name; an object by parameter, - for stdin."
+        ),
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
@@ -392,7 +383,7 @@ def start(
     match words or []:
         case []:
             pass
-        case [one] if one.lstrip()[:1] in ("{", "["):
+        case [one] if one == "-" or one.lstrip()[:1] in ("{", "["):
             args = one
         case [one]:
             name = one
@@ -403,17 +394,18 @@ def start(
     instances.start((url, token), flow, name, args, as_json)
 
 
-@app.command()
+@command(app)
 def send(
     name: Name,
-    channel: Annotated[str, typer.Argument(help="The channel's field.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE_JSON", help="The message.")],
+    channel: Annotated[str, argument(help="The channel's field.")],
+    value: Annotated[str, argument(metavar="VALUE_JSON", help="The message; - for stdin.")],
     key: Annotated[
-        str | None, typer.Option("--key", help="A repeat under the same key is no new message.")
+        str | None, option("--key", help="A repeat under the same key is no new message.")
     ] = None,
     wait: Annotated[
-        str | None, typer.Option("--wait", help="Print its answer, once it has one: 30s.")
+        str | None, option("--wait", help="Print its answer, once it has one: 30s.")
     ] = None,
+    birth: Birth = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -421,13 +413,13 @@ def send(
     """Sends a message to an instance's channel."""
     from qoqi.runtime.cli import instances
 
-    instances.send((url, token), name, channel, value, key, wait, as_json)
+    instances.send((url, token), name, channel, value, key, wait, birth, as_json)
 
 
-@app.command()
+@command(app)
 def view(
     name: Name,
-    view: Annotated[str, typer.Argument(help="The view's name in its flow.")],
+    view: Annotated[str, argument(help="The view's name in its flow.")],
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -438,21 +430,21 @@ def view(
     instances.view((url, token), name, view, as_json)
 
 
-@app.command("ls")
+@command(app, "ls")
 def ls(
-    text: Annotated[str | None, typer.Argument(help="Only names that contain this.")] = None,
+    text: Annotated[str | None, argument(help="Only names that contain this.")] = None,
     status: Annotated[
-        str | None, typer.Option("--status", help="waiting, running, stopped, done, failed.")
+        str | None, option("--status", help="waiting, running, stopped, done, failed.")
     ] = None,
-    phase: Annotated[str | None, typer.Option("--phase", help="run or finish.")] = None,
-    flow: Annotated[str | None, typer.Option("--flow", help="Of this flow.")] = None,
-    version: Annotated[str | None, typer.Option("--version", help="In this version.")] = None,
-    stage: Annotated[str | None, typer.Option("--stage", help="At this stage.")] = None,
+    phase: Annotated[str | None, option("--phase", help="run or finish.")] = None,
+    flow: Annotated[str | None, option("--flow", help="Of this flow.")] = None,
+    version: Annotated[str | None, option("--version", help="In this version.")] = None,
+    stage: Annotated[str | None, option("--stage", help="At this stage.")] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="In their status since this day or time.")
+        str | None, option("--since", help="In their status since this day or time.")
     ] = None,
-    after: Annotated[str | None, typer.Option("--after", help="Behind this name.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 100,
+    after: Annotated[str | None, option("--after", help="Behind this name.")] = None,
+    limit: Annotated[int, option("--limit", least=1, help="At most so many.")] = 100,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -474,7 +466,7 @@ def ls(
     instances.listing((url, token), query, limit, as_json)
 
 
-@app.command()
+@command(app)
 def show(name: Name, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Shows everything about an instance."""
     from qoqi.runtime.cli import instances
@@ -482,7 +474,7 @@ def show(name: Name, as_json: AsJson = False, url: Url = None, token: Token = No
     instances.show((url, token), name, as_json)
 
 
-@app.command()
+@command(app)
 def history(name: Name, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Tells what happened to an instance."""
     from qoqi.runtime.cli import instances
@@ -490,13 +482,14 @@ def history(name: Name, as_json: AsJson = False, url: Url = None, token: Token =
     instances.past((url, token), name, as_json)
 
 
-@app.command()
+@command(app)
 def cancel(
     name: Name,
-    reason: Annotated[str, typer.Option("--reason", help="Why; the flow is told.")] = "cancelled",
+    reason: Annotated[str, option("--reason", help="Why; the flow is told.")] = "cancelled",
     now: Annotated[
-        bool, typer.Option("--now", help="Also one that listens or refuses: undos run, it ends.")
+        bool, option("--now", help="Also one that listens or refuses: undos run, it ends.")
     ] = False,
+    birth: Birth = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -504,13 +497,13 @@ def cancel(
     """Asks an instance to end."""
     from qoqi.runtime.cli import instances
 
-    instances.cancel((url, token), name, reason, now, as_json)
+    instances.cancel((url, token), name, reason, now, birth, as_json)
 
 
-@app.command()
+@command(app)
 def resume(
     name: Name,
-    go: Annotated[bool, typer.Option("--go", help="Really: steps may leave.")] = False,
+    go: Annotated[bool, option("--go", help="Really: steps may leave.")] = False,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -521,24 +514,27 @@ def resume(
     plans.resume((url, token), name, go, as_json)
 
 
-@app.command()
+@command(app)
 def answer(
     name: Name,
-    value: Annotated[str, typer.Argument(metavar="VALUE_JSON", help="The answer.")],
+    value: Annotated[str, argument(metavar="VALUE_JSON", help="The answer; - for stdin.")],
+    key: Annotated[
+        str | None, option("--key", help="Of a step instead: its key, as `qoqi show` has it.")
+    ] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
 ) -> None:
-    """Answers the question an instance stopped with; it goes on."""
+    """Answers the question an instance stopped with; it goes on. With --key, answers a step."""
     from qoqi.runtime.cli import plans
 
-    plans.answer((url, token), name, value, as_json)
+    plans.answer((url, token), name, value, key, as_json)
 
 
-@app.command()
+@command(app)
 def end(
     name: Name,
-    reason: Annotated[str, typer.Option("--reason", help="Why, for the history.")] = "ended",
+    reason: Annotated[str, option("--reason", help="Why, for the history.")] = "ended",
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -549,7 +545,7 @@ def end(
     instances.end((url, token), name, reason, as_json)
 
 
-@app.command()
+@command(app)
 def pause(name: Name, as_json: AsJson = False, url: Url = None, token: Token = None) -> None:
     """Holds an instance where it is until a resume."""
     from qoqi.runtime.cli import instances
@@ -557,12 +553,12 @@ def pause(name: Name, as_json: AsJson = False, url: Url = None, token: Token = N
     instances.pause((url, token), name, as_json)
 
 
-@pkg_app.command("show")
+@command(pkg_app, "show")
 def pkg_show(
     what: Annotated[
-        str | None, typer.Argument(help="A flow or an instance; the package by default.")
+        str | None, argument(help="A flow or an instance; the package by default.")
     ] = None,
-    path: Annotated[Path | None, typer.Option("--path", help="The package's folder.")] = None,
+    path: Annotated[Path | None, option("--path", help="The package's folder.")] = None,
     as_json: AsJson = False,
     url: Url = None,
     token: Token = None,
@@ -578,12 +574,13 @@ def pkg_show(
         admin.show((url, token), what, as_json)
 
 
+app.add_command(token_app)
+app.add_command(pkg_app)
+
+
 def main() -> None:
-    """The entry point of `python -m`; an interrupt is no traceback."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    """The entry point of `python -m`."""
+    app()
 
 
 if __name__ == "__main__":

@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from qoqi.compiler import api
-from qoqi.compiler.diagnostics import Diagnostic
+from qoqi.compiler.project import kept
 from qoqi.compiler.project.load import DiskReader, find_root
 from qoqi.runtime.cli.ending import FOUND, USAGE, fail
+
+if TYPE_CHECKING:
+    from qoqi.compiler.api import BuildResult, CheckResult, Summary
+    from qoqi.compiler.diagnostics import Diagnostic
+    from qoqi.runtime.deploy import Deployable
 
 
 def root(path: Path | None) -> str:
@@ -25,9 +30,10 @@ def root(path: Path | None) -> str:
 
 
 def report(
-    found: tuple[Diagnostic, ...], result: api.CheckResult | api.Summary, form: str = "human"
+    found: tuple[Diagnostic, ...], result: CheckResult | Summary, form: str = "human"
 ) -> None:
     """Diagnostics in one of the forms: on stdout, those for people on stderr when others follow."""
+    from qoqi.compiler import api
     from qoqi.runtime.cli import formats, render
 
     indexes = api.indexes(result)
@@ -38,14 +44,15 @@ def report(
     elif form == "github":
         if found:
             print(formats.as_github(found, indexes))
-    else:
+    elif found:
         render.diagnostics(found, indexes, render.console())
 
 
 def built_or_exit(
     path: Path | None, *, locked: bool = False, keep: bool = True
-) -> tuple[str, api.BuildResult]:
+) -> tuple[str, BuildResult]:
     """A build without errors; its problems are shown, and errors end the command with 1."""
+    from qoqi.compiler import api
     from qoqi.runtime.cli import render
 
     where = root(path)
@@ -56,3 +63,15 @@ def built_or_exit(
         print(render.verdict(built.diagnostics), file=sys.stderr)
         raise SystemExit(FOUND)
     return where, built
+
+
+def versions_or_exit(path: Path) -> tuple[Deployable, ...]:
+    """What flow.lock and the sources agree on: as it was built the last time, or built now."""
+    from qoqi.runtime import deploy
+
+    known = deploy.kept_versions(root(path))
+    if known is not None:
+        return known
+    _, built = built_or_exit(path, locked=True)
+    kept.write(built)
+    return deploy.versions(built)

@@ -18,7 +18,7 @@ from qoqi.runtime.api import wire
 from qoqi.runtime.api.wire_versions import PlanItem, PlanView, ResumeAnswer
 from qoqi.runtime.cli import life, render
 from qoqi.runtime.cli.connect import daemon, json_argument
-from qoqi.runtime.cli.ending import show_json
+from qoqi.runtime.cli.ending import REFUSED, fail, show_json
 from qoqi.runtime.cli.history import short_key
 from qoqi.runtime.cli.instances import Target
 
@@ -39,14 +39,29 @@ def resume(to: Target, name: str, go: bool, as_json: bool) -> None:
         render.lines(_dry(answer), render.console())
 
 
-def answer(to: Target, name: str, value: str, as_json: bool) -> None:
+def answer(to: Target, name: str, value: str, key: str | None, as_json: bool) -> None:
+    """To its question, which goes on by it; or under the key of a step, which a resume takes."""
     given = json_argument(value, "the answer")
     with daemon(*to) as client:
-        found = client.answer(name, given)
+        if key is None:
+            found = client.answer(name, given)
+        else:
+            found = client.answer_attempt(_whole_key(client.life(name), key), given)
     if as_json:
         show_json(wire.write(found))
     else:
-        render.lines([("", life.position(found.instance))], render.console())
+        taken = "" if found.resumed else f"; `qoqi resume {name}` takes the answer"
+        render.lines([("", f"{life.position(found.instance)}{taken}")], render.console())
+
+
+def _whole_key(view: wire.LifeView, key: str) -> str:
+    """A key as `qoqi show` has it, `charge#1`, or whole."""
+    keys = dict.fromkeys(one.key for one in view.attempts if one.step)
+    for whole in keys:
+        if key in (whole, short_key(whole)):
+            return whole
+    asked = ", ".join(map(short_key, keys)) or "none"
+    fail(REFUSED, f"{view.instance.name} has no step under {key} (it has: {asked})")
 
 
 def _dry(answer: ResumeAnswer) -> Iterator[Line]:
@@ -57,8 +72,14 @@ def _dry(answer: ResumeAnswer) -> Iterator[Line]:
     else:
         if at.stopped_by:
             yield "", f"  stopped by  {at.stopped_by}"
-        yield from plan(answer.plan)
+        yield from _ending(answer.plan) if at.phase == "finish" else plan(answer.plan)
     yield "note", f"nothing was changed; `qoqi resume {at.name} --go` does it"
+
+
+def _ending(view: PlanView) -> Iterator[Line]:
+    """An instance that is ending only runs its undos on: no code of its flow asks anything."""
+    yield "", "  goes on     with its end: the undos that are left run, the last registered first"
+    yield from _next(view)
 
 
 def plan(view: PlanView) -> Iterator[Line]:
@@ -70,6 +91,10 @@ def plan(view: PlanView) -> Iterator[Line]:
         yield from _item(item, view)
     for stage in view.stages:
         yield "", f"  passes stage {stage}"
+    yield from _next(view)
+
+
+def _next(view: PlanView) -> Iterator[Line]:
     if view.code is None:
         for words in view.next:
             yield "title", f"  then {words}"
@@ -99,8 +124,8 @@ def _places(item: PlanItem, view: PlanView) -> str:
     """Where it was asked before, in which version, and where it is asked now."""
     before = ""
     if item.what != "new" and item.version is not None:
-        where = f"{item.line_before} in " if item.line_before else ""
-        before = f"{where}{item.version[:12]}"
+        where = f"{item.line_before} " if item.line_before else ""
+        before = f"{where}in {item.version[:12]}"
     now = f"{item.line_now} in {view.new[:12]}" if item.line_now else ""
     if before and now:
         return before if before == now else f"{before}, now {now}"

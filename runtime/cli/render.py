@@ -3,7 +3,8 @@
 A diagnostic becomes lines of a fixed shape: header, place, an excerpt with a gutter, the marks
 under the lines they belong to (`^` for the problem, `-` for a label), then notes and fixes. Nothing
 is wrapped and nothing depends on the width of the terminal, so the same problem reads the same in a
-terminal, a log and a test. Columns are counted in cells: a wide character takes two.
+terminal, a log and a test. Columns are counted in cells: a wide character takes two. Rich is loaded
+when something is drawn; a check that finds nothing does without.
 
 Text that comes from a source file or from outside is shown through `visible`: a control character,
 or one that reorders what follows, is drawn as a picture, and no terminal obeys it.
@@ -13,16 +14,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TextIO
-
-from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, TextIO
 
 from qoqi.compiler.diagnostics import Diagnostic, Severity
 from qoqi.compiler.source import LineIndex, Span
+from qoqi.vm.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 TAB = "    "
 # Marks that turn the direction of text: U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
@@ -40,6 +41,8 @@ _LABEL = "cyan"
 
 def console(stream: TextIO | None = None) -> Console:
     """A console that neither wraps nor guesses: colours only on a terminal, none with NO_COLOR."""
+    from rich.console import Console
+
     return Console(
         file=stream or sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True
     )
@@ -83,6 +86,8 @@ class _Mark:
 
 def _marks(index: LineIndex, span: Span, text: str, primary: bool) -> list[_Mark]:
     """One mark, or two for a span of several lines: to the end of its first, and on its last."""
+    from rich.cells import cell_len
+
     (line, column), (last, end) = index.position(span.start), index.position(span.end)
     if last > line and end == 1:  # the span ends with a line's own line break
         last -= 1
@@ -128,6 +133,8 @@ def _excerpt(out: Text, index: LineIndex, marks: Sequence[_Mark], gutter: int, c
 
 def diagnostic_text(diagnostic: Diagnostic, indexes: Mapping[str, LineIndex]) -> Text:
     """The whole of one diagnostic, ending in a line break."""
+    from rich.text import Text
+
     colour = _COLOURS[diagnostic.severity]
     out = Text()
     out.append(f"{diagnostic.severity.name.lower()}[{diagnostic.code}]", colour)
@@ -186,6 +193,9 @@ def verdict(found: Sequence[Diagnostic]) -> str:
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], to: Console) -> None:
     """Columns as wide as their widest cell, two spaces apart; the last one is not padded."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
     cells = [[visible(cell) for cell in row] for row in rows]
     widths = [max(map(cell_len, column)) for column in zip(headers, *cells, strict=True)]
 
@@ -202,6 +212,8 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]], to: Console) ->
 
 def lines(shown: Iterable[tuple[str, str]], to: Console) -> None:
     """Lines with a role: `title`, `bad`, `note` or plain; their text is made visible here."""
+    from rich.text import Text
+
     styles = {"title": "bold", "bad": "red", "note": "dim"}
     for role, text in shown:
         to.print(Text(visible(text), styles.get(role, "")))

@@ -15,7 +15,6 @@ import asyncio
 import logging
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from qoqi.compiler import api
@@ -32,6 +31,7 @@ from qoqi.runtime.store.protocol import Filter, Life
 from qoqi.runtime.store.thread import StoreThread
 from qoqi.vm.bytecode.chunk import NO_FUNCTION
 from qoqi.vm.bytecode.codec import encode, encode_debug
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.failure import FlowError
 from qoqi.vm.frozen import SnapshotError
 from qoqi.vm.jsonform import parse_json

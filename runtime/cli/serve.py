@@ -18,7 +18,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ from qoqi.runtime.store.sqlstore import SqlStore
 from qoqi.runtime.store.thread import StoreThread
 
 if TYPE_CHECKING:
-    from qoqi.compiler.api import BuildResult
+    from qoqi.runtime.deploy import Deployable
 
 ADMIN = "admin"
 CONNECTIONS = 4_096
@@ -62,16 +62,15 @@ def run(
     logs(verbose)
     settings = settings_of(given, recover)
     address = address_of(listen)
-    built: BuildResult | None = None
+    versions: tuple[Deployable, ...] = ()
     if folder is not None:
         from qoqi.runtime.cli import package
 
-        _, built = package.built_or_exit(folder, locked=True)
+        versions = package.versions_or_exit(folder)
     home = home_of(folder)
 
     async def deploy_first(daemon: Daemon) -> None:
-        if built is not None:
-            await _deploy_new(daemon, built)
+        await _deploy_new(daemon, versions)
 
     stand(home, address, store or f"sqlite:{home / 'flows.db'}", name, settings, deploy_first)
 
@@ -100,7 +99,8 @@ def stand(
     if "/" in daemon_name or not daemon_name.isprintable():
         fail(USAGE, f"--name: {daemon_name!r} may not be a daemon's name")
     try:
-        opened = open_store(store, daemon_name)
+        with _for_its_owner():
+            opened = open_store(store, daemon_name)
     except (StoreHeld, StoreBroken, StoreBusy) as refused:
         fail(REFUSED, str(refused))
     except UnknownStore as unknown:
@@ -113,6 +113,16 @@ def stand(
         asyncio.run(_serve(opened, listener, home, daemon_name, settings, first, beside))
     finally:
         opened.close()
+
+
+@contextlib.contextmanager
+def _for_its_owner() -> Generator[None]:
+    """What flows keep is readable by nobody else, as the token is that gives it out."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 async def _serve(
@@ -136,6 +146,7 @@ async def _serve(
                 lifespan="off",
                 access_log=False,
                 server_header=False,
+                proxy_headers=False,
                 timeout_graceful_shutdown=5,
                 timeout_keep_alive=75,
                 limit_concurrency=CONNECTIONS,
@@ -216,11 +227,9 @@ async def _write_token(api: Api, home: Path) -> None:
     draft.replace(path)
 
 
-async def _deploy_new(daemon: Daemon, built: BuildResult) -> None:
+async def _deploy_new(daemon: Daemon, versions: Iterable[Deployable]) -> None:
     """What was never deployed here is; of what was, a version that is not known is only named."""
-    from qoqi.runtime import deploy
-
-    for version in deploy.versions(built):
+    for version in versions:
         newest = await daemon.programs.newest(version.flow)
         if newest is None:
             await daemon.deploy(version.row(daemon.clock.now()))

@@ -1,19 +1,17 @@
 """The settings of a daemon as options of a command: one for each field of `Settings`.
 
-`options` gives a command these options in place of its `**given`; `read` makes Settings of what was
+`options` are a command's options in place of its `**given`; `read` makes Settings of what was
 given. Lengths of time are written as in flows (30s, 5m, 2d), sizes as 1MiB or in bytes.
 """
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Any, get_type_hints
 
-import typer
-
+from qoqi.runtime.cli import commands
+from qoqi.runtime.cli.commands import Told
 from qoqi.runtime.model import Settings
 
 LENGTHS = {
@@ -49,36 +47,15 @@ def option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def options(command: Callable[..., None]) -> Callable[..., None]:
-    """Puts an option for each setting in the place of the command's `**given`."""
-    signature = inspect.signature(command)
-    hints = get_type_hints(command, include_extras=True)
-    own = [
-        one.replace(annotation=hints[one.name])
-        for one in signature.parameters.values()
-        if one.kind is not one.VAR_KEYWORD
-    ]
-    extra = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=_option(name, what),
-        )
-        for name, what in {**LENGTHS, **COUNTS, **SIZES}.items()
-    ]
-    decorated: Any = command
-    decorated.__signature__ = signature.replace(parameters=[*own, *extra])
-    decorated.__annotations__ = {one.name: one.annotation for one in (*own, *extra)}
-    return command
+def options() -> dict[str, Told]:
+    """The options of a command that runs a daemon, by the names of their settings."""
+    return {name: _told(name, what) for name, what in {**LENGTHS, **COUNTS, **SIZES}.items()}
 
 
-def _option(name: str, what: str) -> Any:
+def _told(name: str, what: str) -> Told:
     metavar = "TIME" if name in LENGTHS else "SIZE" if name in SIZES else "COUNT"
-    text = f"{what} [{_shown(name, getattr(Settings(), name))}]"
-    return Annotated[
-        str | None, typer.Option(option(name), help=text, metavar=metavar, show_default=False)
-    ]
+    shown = _shown(name, getattr(Settings(), name))
+    return commands.option(option(name), help=f"{what} [{shown}]", metavar=metavar)
 
 
 def _shown(name: str, value: int) -> str:

@@ -11,7 +11,7 @@ import sys
 import time
 import xml.etree.ElementTree as Xml
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from qoqi.runtime.testing import suite
 from qoqi.runtime.testing.runner import FlowUnderTest, TestCase
 from qoqi.runtime.testing.suite import Suite, TestResult
 from qoqi.runtime.testing.tools import VersionBefore
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.program import load
 
 MOST_STEPS = 20
@@ -199,6 +200,8 @@ def _test_json(result: TestResult) -> dict[str, object]:
         "seconds": round(result.seconds, 3),
         "crashes": result.crashes,
     }
+    if result.faults:
+        shown["faults"] = dict(result.faults)
     if result.failure is not None:
         shown |= {"message": result.failure, "at": result.at, "steps": list(result.steps)}
     if result.printed:

@@ -7,377 +7,64 @@ it has news, so that the same program moves in the same order every time.
 A step's body is a function of the caller, `answer`: it is asked when the step leaves and says what
 will come back, and when. A daemon can die (`kill`, or a `Crash` out of the store): what it had in
 memory is gone, what its bodies asked of the world has happened, and the leases it held run out.
+
+What else can happen to a daemon is in `faults`. With `at_once` all of it costs no time: the daemon
+that takes over has a clock that is a lease ahead, and who stands still wakes when nobody else can
+do anything any more. Else a lease has to run out, and who stands still does so for `standstill`.
 """
 
 from __future__ import annotations
 
 import random
-import uuid
-from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
-from qoqi.runtime.model import InstanceRow, Settings
-from qoqi.runtime.programs import first_request, positional, turn_limits
+from qoqi.runtime.model import InstanceRow, Settings, Status
+from qoqi.runtime.programs import first_request, positional
+from qoqi.runtime.simulation.daemon import (
+    Asked,
+    Body,
+    Leaving,
+    Reply,
+    SimDaemon,
+    SimHost,
+    write_orphan,
+)
+from qoqi.runtime.simulation.faults import Crash
 from qoqi.runtime.store.protocol import (
     Filter,
     StartOutcome,
     StartRequest,
     Store,
-    Taken,
     Woken,
 )
-from qoqi.vm import turn
-from qoqi.vm.bytecode.chunk import FOREVER, StepDef
 from qoqi.vm.failure import FlowError
 from qoqi.vm.frames import Machine
 from qoqi.vm.host import (
     LOST,
-    RETRY,
-    WORDS,
+    TIMEOUT,
     Attempt,
-    BadStart,
     Cancel,
     CancelTold,
-    EndedInstance,
     Event,
-    LeaseLost,
-    LeavingStep,
-    Message,
     NewInstance,
     NotDeployed,
-    PutResult,
-    Save,
-    Saved,
     StepEnded,
-    TimeOver,
     Told,
 )
-from qoqi.vm.jsonform import json_text, parse_json, to_json
+from qoqi.vm.jsonform import from_json, json_text, parse_json, to_json
 from qoqi.vm.migrate import move
 from qoqi.vm.program import Program
 from qoqi.vm.snapshot import freeze, start_state, state_at_stage, thaw
 
 MOST_ROUNDS = 100_000
+STANDSTILL = 180_000  # longer than a lease, and than a step's limit
 
-
-class Crash(BaseException):
-    """The daemon dies here. Not an Exception, so that nothing on the way takes it for a mistake."""
+__all__ = ["STANDSTILL", "Leaving", "Reply", "Restless", "SimHost", "Simulation"]
 
 
 class Restless(Exception):
     """The system did not come to rest: something goes on for ever at one instant."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaving:
-    """A step as it leaves: what `answer` is asked, and what stays in `Simulation.left`."""
-
-    instance: str
-    step: str
-    key: str
-    attempt: int
-    args: tuple[object, ...]
-    at: int
-    program: Program = field(repr=False)
-    number: int = 0
-    settled: bool = False
-    until: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """How a body ends: JSON of a value or a bare word, `after` ms; never: no answer at all."""
-
-    result: str
-    after: int = 0
-    delay: int | None = None
-    failure: str | None = None
-    undo: str | None = None
-    never: bool = False
-
-
-@dataclass(slots=True)
-class _Pause:
-    """What a coroutine yields when it waits for its next event."""
-
-    def __await__(self) -> Generator[None, None, None]:
-        yield
-
-
-@dataclass(slots=True)
-class Held:
-    """An instance in a daemon's memory."""
-
-    host: SimHost
-    coroutine: Coroutine[Any, Any, None]
-
-
-@dataclass(slots=True)
-class Body:
-    at: int
-    order: int
-    instance: str
-    ended: StepEnded
-
-
-class SimDaemon:
-    """One incarnation: what it holds, and the bodies it runs. A paused one does nothing."""
-
-    def __init__(self, world: Simulation, me: str) -> None:
-        self.world = world
-        self.me = me
-        self.paused = False
-        self.held: dict[str, Held] = {}
-        self.bodies: list[Body] = []
-
-    def step(self) -> bool:
-        """Does what can be done now; False if there was nothing."""
-        return self._bodies_end() or self._go_on() or self._take()
-
-    def _bodies_end(self) -> bool:
-        now = self.world.now
-        due = sorted(
-            (body for body in self.bodies if body.at <= now), key=lambda one: (one.at, one.order)
-        )
-        for body in due:
-            self.bodies.remove(body)
-            held = self.held.get(body.instance)
-            if held is None:
-                self._orphan(body)
-            else:
-                held.host.push(body.ended)
-        return bool(due)
-
-    def _orphan(self, body: Body) -> None:
-        """A body whose instance left this daemon's memory: answers are not under the lease."""
-        ended, store, now = body.ended, self.world.store, self.world.now
-        if ended.result in (RETRY, LOST):
-            delay = self.world.settings.retry if ended.delay is None else ended.delay
-            store.give_up(ended.key, ended.attempt, ended.result, delay, now)
-        else:
-            put = PutResult(ended.key, ended.attempt, ended.result, ended.failure, ended.undo)
-            self.put_alone(put)
-        self.world.tell(body.instance, Told())
-
-    def put_alone(self, put: PutResult) -> None:
-        store, now = self.world.store, self.world.now
-        row, _ = store.put_result(put, now)
-        if put.result not in WORDS and (row is None or row.result != put.result):
-            store.late(put.key, put.attempt, put.result, now)
-
-    def _go_on(self) -> bool:
-        ready = [id for id, held in self.held.items() if held.host.has_news()]
-        for id in ready:
-            held = self.held.get(id)
-            if held is not None:
-                self._resume(id, held)
-        return bool(ready)
-
-    def _resume(self, id: str, held: Held) -> None:
-        try:
-            held.coroutine.send(None)
-        except StopIteration:
-            self.held.pop(id, None)
-        except LeaseLost:
-            self.held.pop(id, None)
-
-    def _take(self) -> bool:
-        took = False
-        world = self.world
-        for id, _ in world.store.due(world.now, world.settings.look_limit):
-            until = world.now + world.settings.lease
-            taken = world.store.lease(id, self.me, world.now, until)
-            if taken is None:
-                continue
-            took = True
-            host = SimHost(self, taken)
-            coroutine = turn.run(
-                taken.for_turn(world.settings.keep),
-                host,
-                world.program,
-                turn_limits(world.settings),
-            )
-            held = self.held[id] = Held(host, coroutine)
-            self._resume(id, held)
-        return took
-
-    def renew(self) -> None:
-        if not self.held:
-            return
-        world = self.world
-        until = world.now + world.settings.lease
-        renewed = set(world.store.renew(list(self.held), self.me, world.now, until))
-        for id in [id for id in self.held if id not in renewed]:
-            self.held.pop(id).coroutine.close()
-
-    def die(self) -> None:
-        for held in self.held.values():
-            held.coroutine.close()
-        self.held.clear()
-        self.bodies.clear()
-
-    def next_time(self) -> int | None:
-        times = [body.at for body in self.bodies]
-        times += [held.host.until for held in self.held.values() if held.host.until is not None]
-        if self.held:
-            times.append(self.world.now + self.world.settings.renew)
-        return min(times, default=None)
-
-
-class SimHost:
-    """Host of one instance, on the simulation's store; every call but `event` answers at once."""
-
-    def __init__(self, daemon: SimDaemon, taken: Taken) -> None:
-        self.daemon = daemon
-        self.world = daemon.world
-        self.id = taken.row.id
-        self.flow = taken.row.flow
-        self.version = taken.row.version
-        self.rows = taken.attempts
-        self.events: deque[Event] = deque()
-        self.until: int | None = None
-        self.running: set[tuple[str, int]] = {
-            (body.ended.key, body.ended.attempt)
-            for body in daemon.bodies
-            if body.instance == self.id
-        }
-
-    def push(self, event: Event) -> None:
-        self.events.append(event)
-
-    def has_news(self) -> bool:
-        return bool(self.events) or (self.until is not None and self.until <= self.world.now)
-
-    def now(self) -> int:
-        return self.world.now
-
-    def draw_uuid(self) -> str:
-        return str(uuid.UUID(int=self.world.chance.getrandbits(128), version=4))
-
-    def draw_int(self, low: int, high: int) -> int:
-        return self.world.chance.randrange(low, high)
-
-    async def attempt(self, key: str) -> Attempt | None:
-        return self.world.store.attempt(key)
-
-    async def kept(self) -> tuple[Attempt, ...]:
-        return self.rows
-
-    async def still(self, save: Save) -> Saved:
-        world = self.world
-        starts = [world.start_row(new) for new in save.starts]
-        for row in save.attempts:
-            world.asked_for[row.key] = (row.attempt, save.version, row.step)
-        saved, woken = world.store.save(self.id, self.daemon.me, save, starts, world.now)
-        self.version = save.version
-        world.tell_all(woken, self.id)
-        return saved
-
-    async def put_result(self, put: PutResult) -> Attempt:
-        row, _ = self.world.store.put_result(put, self.world.now)
-        return _present(row)
-
-    async def put_results(self, puts: Sequence[PutResult]) -> Sequence[Attempt]:
-        return [_present(row) for row in self.world.store.put_results(puts, self.world.now)]
-
-    async def give_up(self, key: str, attempt: int, word: str, delay: int) -> tuple[bool, Attempt]:
-        gave_up, row = self.world.store.give_up(key, attempt, word, delay, self.world.now)
-        return gave_up, _present(row)
-
-    async def late(self, key: str, attempt: int, result: str) -> None:
-        self.world.store.late(key, attempt, result, self.world.now)
-
-    async def put_alone(self, put: PutResult) -> None:
-        self.daemon.put_alone(put)
-        self.world.tell(self.id, Told())
-
-    async def leave(self, step: LeavingStep) -> None:
-        world = self.world
-        program = world.program(step.version)
-        definition = program.chunk.steps[step.step]
-        leaving = Leaving(
-            self.id,
-            definition.name,
-            step.key,
-            step.attempt,
-            step.args,
-            world.now,
-            program,
-            step.step,
-            definition.settled,
-            step.until,
-        )
-        world.leaves(leaving)
-        reply = world.answer(leaving)
-        if reply.never:
-            return
-        ended = StepEnded(
-            step.key, step.attempt, reply.result, reply.delay, reply.failure, reply.undo
-        )
-        world.order += 1
-        self.running.add((step.key, step.attempt))
-        self.daemon.bodies.append(Body(world.now + reply.after, world.order, self.id, ended))
-
-    def under_way(self, key: str, attempt: int) -> bool:
-        return (key, attempt) in self.running
-
-    def ready(self) -> bool:
-        return bool(self.events)
-
-    async def event(self, until: int | None) -> Event:
-        while True:
-            if self.events:
-                event = self.events.popleft()
-                if isinstance(event, StepEnded):
-                    self.running.discard((event.key, event.attempt))
-                return event
-            if until is not None and until <= self.world.now:
-                return TimeOver()
-            self.until = until
-            await _Pause()
-            self.until = None
-
-    async def messages(self) -> tuple[Message, ...]:
-        return self.world.store.messages(self.id)
-
-    async def ended(self, instance: str, birth: str) -> EndedInstance | None:
-        return self.world.store.ended(instance, birth)
-
-    async def children(self) -> tuple[tuple[str, str], ...]:
-        return self.world.store.children(self.id)
-
-    async def in_use(self, step: str, per: int) -> int:
-        store, now = self.world.store, self.world.now
-        return store.begun(step, now - per) if per else store.under_way(step, now)
-
-    async def find(self, flow: str, name: str) -> str | None:
-        row = self.world.store.instance(name)
-        return row.birth if row is not None and row.flow == flow else None
-
-    async def answer(self, seq: int) -> tuple[str, str] | None:
-        return self.world.store.answer(seq)
-
-    async def newest(self, flow: str) -> str | None:
-        if (flow, self.version) in self.world.store.pins():
-            return None
-        return self.world.newest.get(flow)
-
-    async def lineage(self, old: str, new: str) -> tuple[str, ...]:
-        return self.world.lineage(old, new)
-
-
-def _counts(step: StepDef) -> bool:
-    """Whether it shows how many attempts of a step there were, or when each began."""
-    limited = step.tries not in (0, FOREVER) or step.tries_for or step.backoff_most or step.limits
-    return step.settled or bool(limited)
-
-
-def _present(row: Attempt | None) -> Attempt:
-    if row is None:
-        raise LeaseLost("the attempt's row is gone")
-    return row
 
 
 class Simulation:
@@ -406,11 +93,16 @@ class Simulation:
         self.chance = random.Random(seed)
         self.order = 0
         self.left: list[Leaving] = []
-        self.asked_for: dict[str, tuple[int, str, str]] = {}  # attempt, version, step by key
+        self.asked_for: dict[str, Asked] = {}  # by key
         self.void: set[tuple[str, int]] = set()  # attempts (key, number) that a crash gave up
-        self.crash_shows = False  # whether one was of a step whose end a crash may change
         self.on_leave: Callable[[], None] = lambda: None
         self.at_once = at_once  # a daemon that died is known to be dead (runtime, recovery)
+        self.standstill = STANDSTILL  # how long a daemon stands still, unless all is at once
+        self.jump = 0  # how far the clock jumps; 0 where it must not be seen that it did
+        self.outlived = False  # the next death is one that the bodies outlive
+        self.elsewhere: list[Body] = []  # bodies that outlive their daemon
+        self.left_elsewhere: set[tuple[str, int]] = set()
+        self.acting: SimDaemon | None = None
         self.deaths = 0
         self.incarnations = 0
         self.daemons: list[SimDaemon] = []
@@ -427,28 +119,148 @@ class Simulation:
     def kill(self, daemon: SimDaemon) -> None:
         """As `kill -9`: memory and bodies are gone; another incarnation starts."""
         self.deaths += 1
+        outlived, self.outlived = self.outlived, False
+        if outlived:
+            self.elsewhere += daemon.bodies
+            self.elsewhere += [
+                Body(self.now, number, id, ended)
+                for number, (id, ended) in enumerate(daemon.unwritten())
+            ]
         daemon.die()
         self.daemons.remove(daemon)
-        self.add_daemon()
-        if self.at_once:
+        heir = self.add_daemon()
+        if outlived:
+            self._leave_elsewhere()
+        if self.at_once and outlived:
+            self._take_over(daemon, heir)
+        elif self.at_once:
             self._make_void()
             self.outside.abandon(self.now, queued=True)
 
     def _make_void(self) -> None:
-        """Notes the attempts under way: whoever knows that the daemon died gives them up.
-
-        A crash shows where attempts count: a Settled step's answer is Unknown then, one of so many
-        tries is used up, a delay that doubles is longer.
-        """
-        for key, (number, version, name) in self.asked_for.items():
-            row = self.outside.attempt(key)
-            if row is None or row.attempt != number or row.result is not None:
-                continue
-            self.void.add((key, number))
-            steps = self.program(version).chunk.steps
-            step = next((step for step in steps if step.name == name), None)
-            self.crash_shows = self.crash_shows or step is None or _counts(step)
+        """Notes the attempts under way: whoever knows that the daemon died gives them up."""
+        self.void.update((asked.key, asked.attempt) for asked, _ in self._open_attempts())
         self.asked_for.clear()
+
+    def _open_attempts(self) -> list[tuple[Asked, Attempt]]:
+        """The attempts that the store has as under way; the others are forgotten here."""
+        found = []
+        for asked in list(self.asked_for.values()):
+            row = self.outside.attempt(asked.key)
+            if row is None or row.attempt != asked.attempt or row.result is not None:
+                del self.asked_for[asked.key]
+            else:
+                found.append((asked, row))
+        return found
+
+    def _step(self, asked: Asked) -> tuple[Program, int]:
+        """Where a step is: an undo may be of a version before that of its instance."""
+        flow = self.program(asked.version).chunk.flow
+        others = [one for one in self.programs.values() if one.chunk.flow == flow]
+        for program in (self.program(asked.version), *reversed(others)):
+            for at, step in enumerate(program.chunk.steps):
+                if step.name == asked.step:
+                    return program, at
+        raise KeyError(asked.step)
+
+    def give_up_under_way(self) -> None:
+        """What a death does to attempts, without one: those under way are given up, now."""
+        under_way = self._open_attempts()
+        self._make_void()
+        for asked, row in under_way:
+            key, number, until = asked.key, asked.attempt, row.until or self.now
+            self.outside.give_up(key, number, TIMEOUT, self.now - until, until)
+            for daemon in self.daemons:
+                daemon.bodies = [body for body in daemon.bodies if body.ended.key != key]
+                for held in daemon.held.values():
+                    if (key, number) in held.host.running:
+                        held.host.push(StepEnded(key, number, LOST))
+
+    def _leave_elsewhere(self) -> None:
+        """What was written and has not left, leaves all the same: somebody else takes it.
+
+        So it costs no time that the daemon which wrote it is gone, or does not know that it did.
+        """
+        left = {(step.key, step.attempt) for step in self.left}
+        for asked, row in self._open_attempts():
+            if (asked.key, asked.attempt) in left:
+                continue
+            program, at = self._step(asked)
+            step = program.chunk.steps[at]
+            raws = parse_json(row.asked)
+            assert isinstance(raws, list)
+            args = tuple(
+                from_json(raw, param.type, program.types, program.default)
+                for raw, param in zip(raws, step.params, strict=True)
+            )
+            leaving = Leaving(
+                asked.instance,
+                step.name,
+                asked.key,
+                asked.attempt,
+                args,
+                self.now,
+                program,
+                at,
+                step.settled,
+                row.until or 0,
+            )
+            self.left.append(leaving)
+            self.left_elsewhere.add((asked.key, asked.attempt))
+            body = self.body(leaving)
+            if body is not None:
+                self.elsewhere.append(body)
+
+    def _bodies_elsewhere_end(self) -> bool:
+        due = [body for body in self.elsewhere if body.at <= self.now]
+        for body in sorted(due, key=lambda one: (one.at, one.order)):
+            self.elsewhere.remove(body)
+            write_orphan(self, self.outside, body.ended)
+            self.tell(body.instance, Told())
+        return bool(due)
+
+    def overlap(self) -> None:
+        """Another daemon takes what the one that acts holds, which does not know and goes on."""
+        assert self.acting is not None
+        self._take_over(self.acting, self._other(self.acting))
+
+    def freeze(self) -> None:
+        """The daemon that acts stands still where it is; another one is there to take over."""
+        acting = self.acting
+        assert acting is not None
+        acting.stuck_until = self.now if self.at_once else self.now + self.standstill
+        other = self._other(acting)
+        if self.at_once:
+            self._take_over(acting, other)
+
+    def _other(self, daemon: SimDaemon) -> SimDaemon:
+        """Awake, and without an old copy of what that one holds."""
+        for one in self.daemons:
+            if one is not daemon and not one.still and one.held.keys().isdisjoint(daemon.held):
+                return one
+        return self.add_daemon()
+
+    def _take_over(self, daemon: SimDaemon, heir: SimDaemon) -> None:
+        """What a daemon holds goes to another one: to that one's clock its leases are over."""
+        for row in self.outside.instances(Filter(status=Status.RUNNING, limit=10_000)):
+            if row.lease_owner == daemon.me:
+                self._lease_ahead(row.id, heir)
+
+    def _lease_ahead(self, id: str, heir: SimDaemon) -> None:
+        ahead = self.now + self.settings.lease
+        taken = self.outside.lease(id, heir.me, ahead, ahead)
+        if taken is not None:
+            heir.take_in(taken)
+
+    def let_go(self, id: str, daemon: SimDaemon) -> None:
+        """A daemon has a lease of an instance that is not in its memory any more.
+
+        Where nothing may cost time it is taken again now, else when the lease is over.
+        """
+        row = self.outside.instance(id)
+        if self.at_once and row is not None and row.lease_owner == daemon.me:
+            self._leave_elsewhere()
+            self._lease_ahead(id, daemon)
 
     def program(self, hash: str) -> Program:
         return self.programs[hash]
@@ -474,27 +286,45 @@ class Simulation:
         self.left.append(leaving)
         self.on_leave()
 
+    def body(self, leaving: Leaving) -> Body | None:
+        """The body of a step that left, with how it will end; None if it never does."""
+        reply = self.answer(leaving)
+        if reply.never:
+            return None
+        ended = StepEnded(
+            leaving.key, leaving.attempt, reply.result, reply.delay, reply.failure, reply.undo
+        )
+        self.order += 1
+        return Body(self.now + reply.after, self.order, leaving.instance, ended)
+
     # -- time ---------------------------------------------------------------------------------
 
     def settle(self) -> None:
         """Lets everything happen that can happen at this instant."""
         for _ in range(MOST_ROUNDS):
-            moved = False
+            moved = self._bodies_elsewhere_end()
             for daemon in list(self.daemons):
-                if daemon.paused:
+                if daemon.still:
                     continue
+                self.acting = daemon
                 try:
                     moved = daemon.step() or moved
                 except Crash:
                     self.kill(daemon)
                     moved = True
-            if not moved:
+            if not moved and not self._somebody_wakes():
                 return
         raise Restless(f"after {MOST_ROUNDS} rounds something still goes on")
 
+    def _somebody_wakes(self) -> bool:
+        over = [one for one in self.daemons if (one.stuck_until or self.now + 1) <= self.now]
+        for daemon in over:
+            daemon.stuck_until = None
+        return bool(over)
+
     def next_time(self) -> int | None:
         """The next instant at which something may happen by itself."""
-        times = [self.store.next_wake(self.now)]
+        times = [self.store.next_wake(self.now), *(body.at for body in self.elsewhere)]
         times += [daemon.next_time() for daemon in self.daemons if not daemon.paused]
         later = [at for at in times if at is not None and at > self.now]
         return min(later, default=None)
@@ -509,8 +339,9 @@ class Simulation:
 
     def _move(self, at: int) -> None:
         for daemon in list(self.daemons):
-            if daemon.paused:
+            if daemon.still:
                 continue
+            self.acting = daemon
             try:
                 daemon.renew()
             except Crash:
@@ -569,6 +400,7 @@ class Simulation:
         return f"{self.chance.getrandbits(32):08x}"
 
     def start_row(self, new: NewInstance) -> StartRequest:
+        """The row of an instance that another one starts."""
         if new.flow not in self.newest:
             raise NotDeployed(new.flow)
         program = self.programs[self.newest[new.flow]]
@@ -577,7 +409,7 @@ class Simulation:
         try:
             return self.first_row(new.id, new.flow, positional(program, raw), new.parent)
         except FlowError as misfit:
-            raise BadStart(new.key, misfit.code, f"{new.flow}: {misfit.message}") from None
+            raise FlowError(misfit.code, f"{new.flow}: {misfit.message}") from None
 
     def send(self, id: str, channel: str, value: object, key: str | None = None) -> str:
         sent = self.outside.send(id, channel, key, json_text(to_json(value)), None, self.now)
@@ -635,6 +467,13 @@ class Simulation:
             held = daemon.held.get(id)
             if held is not None:
                 held.host.push(event)
+
+    def tell_others(self, host: SimHost) -> None:
+        """Of a write that is not under the lease, whoever else has the instance in memory."""
+        for daemon in self.daemons:
+            held = daemon.held.get(host.id)
+            if held is not None and held.host is not host:
+                held.host.push(Told())
 
     def tell_all(self, woken: Woken, teller: str) -> None:
         for id, _ in woken.owners:

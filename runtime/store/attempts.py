@@ -68,9 +68,13 @@ def put_result(db: Database, put: PutResult, now: int) -> tuple[Attempt | None, 
         return None, None
     (instance,) = db.one(sql.ATTEMPT_INSTANCE, place) or ("",)
     if written:
-        note(db, instance, now, "answered", {"key": put.key, "attempt": put.attempt})
+        note(db, instance, now, "answered", {**place, **_ended_how(put)})
     owner = db.one(sql.OWNER, {"id": instance})
     return attempt_of(found), None if owner is None else owner[0]
+
+
+def _ended_how(put: PutResult) -> dict[str, object]:
+    return {"word": FAILED} if put.result == FAILED else {}
 
 
 def give_up(

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
+
+from qoqi.vm.dataclass import dataclass
 
 Arguments: TypeAlias = Mapping[str, object]
 Row: TypeAlias = tuple[Any, ...]

@@ -24,13 +24,17 @@ from qoqi.runtime.store.lifecycle import (
     read_cancel,
     tell_waiters,
     to_text,
+    wake,
     wake_at,
+    wake_more,
 )
 from qoqi.runtime.store.protocol import (
     Asked,
     Due,
     Filter,
+    Hold,
     Life,
+    Sent,
     StartOutcome,
     StartRequest,
     Taken,
@@ -55,13 +59,19 @@ def create(db: Database, request: StartRequest, now: int) -> StartOutcome:
     taken = insert(db, request, now, "create")
     if taken is not None:
         return StartOutcome(False, taken)
-    row = InstanceRow(
+    return StartOutcome(True, born(request, now))
+
+
+def born(request: StartRequest, now: int) -> InstanceRow:
+    """The row that `insert` has written."""
+    hold = request.hold
+    return InstanceRow(
         request.id,
         request.birth,
         request.flow,
         request.version,
         request.parent,
-        Status.WAITING,
+        Status.WAITING if hold is None else Status.RUNNING,
         Phase.RUN,
         now,
         None,
@@ -69,14 +79,17 @@ def create(db: Database, request: StartRequest, now: int) -> StartOutcome:
         request.state,
         request.state,
         request.args,
+        lease_owner=None if hold is None else hold.owner,
+        lease_until=None if hold is None else hold.until,
         created=now,
     )
-    return StartOutcome(True, row)
 
 
 def insert(db: Database, request: StartRequest, now: int, by: str) -> InstanceRow | None:
     """None, or the instance that has the name; one that may be swept makes way for it."""
     allow(by, None, None, Status.WAITING, Phase.RUN)
+    if request.hold is not None:
+        allow("lease", Status.WAITING, Phase.RUN, Status.RUNNING, Phase.RUN)
     if not _insert(db, request, now):
         taken = instance(db, request.id)
         if taken is not None and not (
@@ -101,7 +114,8 @@ def insert(db: Database, request: StartRequest, now: int, by: str) -> InstanceRo
                 for number, name, capacity, private in request.channels
             ],
         )
-    waits.first(db, id, now)
+    if request.hold is None:
+        waits.first(db, id, now)
     detail: dict[str, object] = {"flow": request.flow, "version": request.version}
     note(db, id, now, "started", detail, request.parent)
     return None
@@ -109,6 +123,7 @@ def insert(db: Database, request: StartRequest, now: int, by: str) -> InstanceRo
 
 def _insert(db: Database, request: StartRequest, now: int) -> bool:
     """The row alone; false if the name is taken."""
+    hold = request.hold
     written = db.run(
         sql.NEW_INSTANCE,
         {
@@ -117,7 +132,7 @@ def _insert(db: Database, request: StartRequest, now: int) -> bool:
             "flow": request.flow,
             "version": request.version,
             "parent": request.parent,
-            "status": Status.WAITING.value,
+            "status": (Status.WAITING if hold is None else Status.RUNNING).value,
             "phase": Phase.RUN.value,
             "since": now,
             "pass": 0,
@@ -125,7 +140,10 @@ def _insert(db: Database, request: StartRequest, now: int) -> bool:
             "at_stage": request.state,
             "args": request.args,
             "created": now,
-            "wake_at": now,
+            "wake_at": now if hold is None else hold.until,
+            "lease_owner": None if hold is None else hold.owner,
+            "lease_until": None if hold is None else hold.until,
+            "takings": int(hold is not None),
         },
     )
     return bool(written)
@@ -134,8 +152,9 @@ def _insert(db: Database, request: StartRequest, now: int) -> bool:
 # -- leases ------------------------------------------------------------------------------------
 
 
-def due(db: Database, now: int, limit: int) -> list[Due]:
-    return [Due._make(row) for row in db.all(sql.DUE, {"now": now, "limit": limit})]
+def due(db: Database, now: int, limit: int, ahead: int) -> list[Due]:
+    rows = db.all(sql.DUE, {"now": now, "ahead": now + ahead, "limit": limit})
+    return [Due._make(row) for row in rows]
 
 
 def next_wake(db: Database, now: int) -> int | None:
@@ -143,12 +162,20 @@ def next_wake(db: Database, now: int) -> int | None:
     return None if row is None else row[0]
 
 
-def lease(db: Database, id: str, me: str, now: int, until: int) -> Taken | None:
+def locked(db: Database, id: str) -> InstanceRow | None:
+    """The row, which nobody else changes for the rest of the transaction."""
     found = db.one(sql.LOCKED_INSTANCE, {"id": id})
-    if found is None:
-        return None
-    before = instance_of(found)
-    if not _may_be_taken(before, now):
+    return None if found is None else instance_of(found)
+
+
+def lease(
+    db: Database, id: str, me: str, now: int, until: int, row: InstanceRow | None = None
+) -> Taken | None:
+    """`row` is the instance, if it was `locked` in this transaction."""
+    before = row or locked(db, id)
+    if before is not None and before.status in ENDED:
+        wake_more(db, id, before.birth, before.status == Status.FAILED, now)
+    if before is None or not _may_be_taken(before, now):
         return None
     allow("lease", before.status, before.phase, Status.RUNNING, before.phase)
     lapsed_of = before.lease_owner
@@ -175,6 +202,33 @@ def lease(db: Database, id: str, me: str, now: int, until: int) -> Taken | None:
         messages.untaken(db, id),
         cancel,
     )
+
+
+def send(
+    db: Database,
+    id: str,
+    channel: str,
+    key: str | None,
+    value: str,
+    birth: str | None,
+    now: int,
+    hold: Hold | None,
+    row: InstanceRow | None,
+) -> Sent:
+    """A message; what it makes due is taken with it, if there is a hold and no suspicion.
+
+    `row` is the instance, if it was `locked` in this transaction.
+    """
+    to = row or locked(db, id)
+    sent, due = messages.deliver(db, to, channel, key, value, birth, now)
+    if to is None or not due:
+        return sent
+    if hold is not None and not to.takings:
+        taken = lease(db, id, hold.owner, now, hold.until, to)
+        if taken is not None:
+            return Sent(sent.outcome, sent.seq, hold.owner, None, taken)
+    wake(db, [(id, None)], now)
+    return sent
 
 
 def _may_be_taken(row: InstanceRow, now: int) -> bool:

@@ -6,6 +6,10 @@ is checked against the table of `model` here and nowhere else.
 An instance is due when its `wake_at` has come (see `schema`). Three functions keep that column:
 `wake_at` works it out afresh for a row that is let go, `wake` brings it forward because something
 happened, and while an instance is held it is the end of its lease.
+
+An end that very many wait for wakes a thousand of them with its own transaction. The ended instance
+stays due until all were woken, a thousand each time that it is found (`wake_more`): nothing else
+waits for the rest, and a crash between loses no wake.
 """
 
 from __future__ import annotations
@@ -18,6 +22,12 @@ from qoqi.runtime.store import sql
 from qoqi.runtime.store.dialect import Database, Row
 from qoqi.vm.host import Cancel
 from qoqi.vm.jsonform import json_text
+
+OF_PARENT = "parent/"
+"""How the id of a cancellation begins that is the end of the parent: no flow refuses that one."""
+
+# So many instances are woken in one transaction.
+AT_ONCE = 1_000
 
 
 class NotAllowed(Exception):
@@ -108,18 +118,39 @@ def tell_waiters(
     db: Database, id: str, birth: str, failed: bool, now: int
 ) -> list[tuple[str, str | None]]:
     """An instance has ended: its own waits go, and whoever waits for it goes on."""
-    of = {"id": id, "birth": birth}
-    if db.run(sql.DELETE_WAITS, of):
+    of: dict[str, object] = {"id": id, "birth": birth}
+    watched, waits, members = db.one(sql.WATCHED, of) or (True, True, True)
+    if waits:
+        db.run(sql.DELETE_WAITS, of)
+    if members:
         db.run(sql.DELETE_MEMBERS, of)
-    watched = db.one(sql.WATCHED, of)
-    if watched is not None and not watched[0]:
+    if not watched:
         return []
     db.run(sql.TAKE_OFF, of)
-    waiters = db.all(sql.WAITERS, {**of, "failed": int(failed)})
+    asked = {**of, "failed": int(failed), "most": AT_ONCE + 1}
+    waiters = db.all(sql.WAITERS, asked)
+    if len(waiters) > AT_ONCE:
+        waiters = [*db.all(sql.HELD_WAITERS, asked), *wake_more(db, id, birth, failed, now)]
+    else:
+        wake(db, waiters, now)
     for (seq,) in db.all(sql.ASKING, of):
-        waiters += db.all(sql.ASKERS, {"seq": str(seq)})
-    wake(db, waiters, now)
+        askers = db.all(sql.ASKERS, {"seq": str(seq)})
+        wake(db, askers, now)
+        waiters += askers
     return [(id, owner) for id, owner in waiters]
+
+
+def wake_more(db: Database, id: str, birth: str, failed: bool, now: int) -> list[Row]:
+    """Wakes so many of those that wait for an instance that has ended, if there are any.
+
+    While there may be more, the instance is due itself, after them: whoever would take it wakes
+    the next.
+    """
+    of = {"id": id, "birth": birth, "failed": int(failed), "now": now, "most": AT_ONCE}
+    some = db.all(sql.FREE_WAITERS, of)
+    wake(db, some, now)
+    change(db, id, {"wake_at": now + 1 if len(some) == AT_ONCE else None})
+    return some
 
 
 def cancel_children(
@@ -130,7 +161,7 @@ def cancel_children(
     if not children:
         return []
     why = f"its parent ended: {reason}"
-    text = cancel_text(Cancel(f"parent/{birth}", why, False, now))
+    text = cancel_text(Cancel(f"{OF_PARENT}{birth}", why, False, now))
     db.many(sql.CANCEL, [{"id": child, "cancel": text, "now": now} for child, _ in children])
     detail = to_text({"reason": why, "now": False})
     db.many(

@@ -7,10 +7,10 @@ after the receiver has ended: a repeat is `Already`, with the answer if there is
 
 from __future__ import annotations
 
-from qoqi.runtime.model import ENDED, MessageRow
+from qoqi.runtime.model import ENDED, InstanceRow, MessageRow
 from qoqi.runtime.store import sql
 from qoqi.runtime.store.dialect import Database
-from qoqi.runtime.store.lifecycle import head, note, wake
+from qoqi.runtime.store.lifecycle import Head, head, note, wake
 from qoqi.runtime.store.protocol import SendOutcome, Sent
 from qoqi.vm.host import Message
 
@@ -28,22 +28,43 @@ def send(
 ) -> Sent:
     """`birth` says which instance of the name is meant: if it is gone, it has ended."""
     to = head(db, id)
+    sent, due = deliver(db, to, channel, key, value, birth, now, actor, asks)
+    if due:
+        wake(db, [(id, None)], now)
+    return sent
+
+
+def deliver(
+    db: Database,
+    to: Head | InstanceRow | None,
+    channel: str,
+    key: str | None,
+    value: str,
+    birth: str | None,
+    now: int,
+    actor: str | None = None,
+    asks: bool = False,
+) -> tuple[Sent, bool]:
+    """The message alone, and whether its instance is due: free, and a wait of it is over.
+
+    `to` was locked in this transaction.
+    """
     if to is None or (birth is not None and to.birth != birth):
-        return Sent(SendOutcome.NO_INSTANCE if birth is None else SendOutcome.ENDED)
+        return Sent(SendOutcome.NO_INSTANCE if birth is None else SendOutcome.ENDED), False
+    id = to.id
     found = db.one(sql.CHANNEL_OF_NAME, {"id": id, "name": channel})
     if found is None or found[4]:
-        return Sent(SendOutcome.NO_CHANNEL)
-    number, capacity, inside, closed, _ = found
+        return Sent(SendOutcome.NO_CHANNEL), False
+    number, capacity, inside, closed, _, first, last, received = found
     place: dict[str, object] = {"id": id, "channel": number}
     if key is not None:
         same = db.one(sql.SAME_MESSAGE, {**place, "key": key})
         if same is not None:
-            return Sent(SendOutcome.ALREADY, same[0], to.lease_owner, same[1])
-    if to.ended or closed:
-        return Sent(SendOutcome.ENDED)
-    untaken = db.one(sql.UNTAKEN, place) or (0,)
-    if untaken[0] + inside >= capacity:
-        return Sent(SendOutcome.FULL)
+            return Sent(SendOutcome.ALREADY, same[0], to.lease_owner, same[1]), False
+    if to.status in ENDED or closed:
+        return Sent(SendOutcome.ENDED), False
+    if _full(db, place, capacity - inside, first, last):
+        return Sent(SendOutcome.FULL), False
     seq = db.insert(
         sql.NEW_MESSAGE,
         {
@@ -56,9 +77,22 @@ def send(
         },
     )
     note(db, id, now, "message", {"channel": channel, "seq": seq, "key": key}, actor)
-    if to.lease_owner is None and db.one(sql.RECEIVERS, place) is not None:
-        wake(db, [(id, None)], now)
-    return Sent(SendOutcome.DELIVERED, seq, to.lease_owner)
+    due = bool(received) and to.lease_owner is None
+    return Sent(SendOutcome.DELIVERED, seq, to.lease_owner), due
+
+
+def _full(
+    db: Database, place: dict[str, object], room: int, first: int | None, last: int | None
+) -> bool:
+    """Messages are counted only where there may be as many as there is room for.
+
+    Their numbers say how many there are at most.
+    """
+    if room <= 0 or first is None or last is None:
+        return room <= 0
+    if last - first + 1 < room:
+        return False
+    return db.one(sql.MORE_UNTAKEN, {**place, "many": room - 1}) is not None
 
 
 def reply(db: Database, id: str, seq: int, answer: str, now: int) -> list[tuple[str, str | None]]:

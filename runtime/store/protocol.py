@@ -11,7 +11,7 @@ Every call that changes an instance adds its ledger rows in the same transaction
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, Protocol
 
 from qoqi.runtime.model import (
@@ -24,6 +24,7 @@ from qoqi.runtime.model import (
     VersionRow,
     WaitView,
 )
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.host import (
     Attempt,
     Cancel,
@@ -48,9 +49,17 @@ class StoreHeld(Exception):
     """Another daemon has the file: which."""
 
 
+class Hold(NamedTuple):
+    """What a call makes due it leases to `owner` until `until`, in its own transaction: the daemon
+    that asks runs it next, so a lease of its own would be one more commit, one after the other."""
+
+    owner: str
+    until: int
+
+
 @dataclass(frozen=True, slots=True)
 class StartRequest:
-    """`key` is empty for a start from outside. `state` is filled in by the daemon that creates.
+    """`state` is filled in by the daemon that creates, which has it in its `hold` if it runs it.
 
     `channels` are (number, name, capacity, private).
     """
@@ -63,11 +72,12 @@ class StartRequest:
     state: str
     parent: str | None
     channels: tuple[tuple[int, str, int, bool], ...]
+    hold: Hold | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StartOutcome:
-    """`created` false: the name was taken by `row`."""
+    """`created` false: the name was taken by `row`, and nobody holds it for this."""
 
     created: bool
     row: InstanceRow
@@ -85,7 +95,7 @@ class Taken:
     """What a lease gave: the row, its attempts, its messages not taken, its cancellation.
 
     `row.takings` is how many times before this one it was taken and not written or renewed again:
-    at 3 it has ended its daemon three times.
+    each time it may have been what ended its daemon.
     """
 
     row: InstanceRow
@@ -126,12 +136,16 @@ class SendOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """`owner` is the incarnation to tell, `answer` the answer a repeat finds, if there is one."""
+    """`owner` is the incarnation to tell, `answer` the answer a repeat finds, if there is one.
+
+    `taken` is the instance, if the message made it due and it was leased to the `Hold`.
+    """
 
     outcome: str
     seq: int | None = None
     owner: str | None = None
     answer: str | None = None
+    taken: Taken | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +192,12 @@ class Life:
 class Woken:
     """A save's news: instances (and the incarnations that hold them) to be told.
 
-    `cancels` are those of which a cancellation was asked.
+    `cancels` are those of which a cancellation was asked, `born` those it started that are held.
     """
 
     owners: tuple[tuple[str, str | None], ...] = field(default=())
     cancels: tuple[tuple[str, str | None], ...] = field(default=())
+    born: tuple[InstanceRow, ...] = field(default=())
 
 
 class Store(Protocol):
@@ -191,11 +206,17 @@ class Store(Protocol):
     # -- an instance's life -------------------------------------------------------------------
 
     def create(self, request: StartRequest, now: int) -> StartOutcome:
-        """A new row: waiting, run, an `after` that is over, its channels, at_stage = state."""
+        """A new row: waiting, run, an `after` that is over, its channels, at_stage = state.
+
+        In a hold it is leased by the same write, and has no wait to be found by.
+        """
         ...
 
-    def due(self, now: int, limit: int) -> list[Due]:
-        """What a daemon may take, by when it became due. Walks one index."""
+    def due(self, now: int, limit: int, ahead: int = 0) -> list[Due]:
+        """What a daemon may take, by when it became due. Walks one index.
+
+        With `ahead`, also what nobody holds and will be due within that time.
+        """
         ...
 
     def next_wake(self, now: int) -> int | None:
@@ -263,8 +284,25 @@ class Store(Protocol):
     # -- from outside -------------------------------------------------------------------------
 
     def send(
-        self, id: str, channel: str, key: str | None, value: str, birth: str | None, now: int
-    ) -> Sent: ...
+        self,
+        id: str,
+        channel: str,
+        key: str | None,
+        value: str,
+        birth: str | None,
+        now: int,
+        hold: Hold | None = None,
+        row: InstanceRow | None = None,
+    ) -> Sent:
+        """With a hold, an instance that the message makes due is leased, unless it is suspected.
+
+        `row` is what `locked` gave in the same transaction.
+        """
+        ...
+
+    def locked(self, id: str) -> InstanceRow | None:
+        """The row, for a caller that writes by what is in it in the same transaction."""
+        ...
 
     def cancel(self, id: str, birth: str | None, cancel: Cancel, now: int, actor: str) -> Asked: ...
 

@@ -1,10 +1,11 @@
 """`save`: one transaction for an instance's row and all that goes with it.
 
-It is refused once the lease is over, or if an answer it carries came too late. The usual save (a
-step's answer, the next step) is four statements: the row is written where it is still held and
-nothing was asked of it, the answer put, the attempt inserted, the ledger added to. Where something
-was asked, or the save changes more than the state (`Save.again`), the row is read first, and its
-waits compared; anything else costs only those who have it.
+It is refused once the lease is over, if an answer it carries came too late, or if a name was taken
+meanwhile under which it creates an instance. The usual save (a step's answer, the next step) is
+four statements: the row is written where it is still held and nothing was asked of it, the answer
+put, the attempt inserted, the ledger added to. Where something was asked, or the save changes more
+than the state (`Save.again`), the row is read first, and its waits compared; anything else costs
+only those who have it.
 
 New attempts are inserted only if they may leave: not while a cancellation is pending that the flow
 does not wait for, and not while the instance is paused. So an attempt's row always means that it
@@ -18,12 +19,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from qoqi.runtime.model import ENDED, Phase, Status
+from qoqi.runtime.model import ENDED, InstanceRow, Phase, Status
 from qoqi.runtime.store import messages, sql, waits
 from qoqi.runtime.store.attempts import key_range
 from qoqi.runtime.store.dialect import Database
-from qoqi.runtime.store.instances import cancel, insert
+from qoqi.runtime.store.instances import born, cancel, insert
 from qoqi.runtime.store.lifecycle import (
+    OF_PARENT,
     Head,
     NotAllowed,
     allow,
@@ -31,6 +33,7 @@ from qoqi.runtime.store.lifecycle import (
     change,
     head,
     ledger_row,
+    note,
     read_cancel,
     tell_waiters,
     to_text,
@@ -41,15 +44,14 @@ from qoqi.vm.host import (
     Cancel,
     CancelAsked,
     LeaseLost,
+    NameTaken,
     NewAttempt,
     NewCancel,
-    NewInstance,
     NewMessage,
     PutLost,
     Save,
     Saved,
     SentMessage,
-    Started,
 )
 
 _Owners = list[tuple[str, str | None]]
@@ -83,8 +85,11 @@ def save(
         cancels += cancel_children(db, id, before.birth, save.enter_finish, now)
 
     changes = _changes(before, save, now)
-    if seen and not any(new.to == id for new in save.cancels):
+    if seen is not None and not any(new.to == id for new in save.cancels):
         changes["cancel"] = None
+    if seen is not None and seen.id != save.seen_cancel:
+        detail: dict[str, object] = {"reason": seen.reason, "text": save.refuses}
+        note(db, id, now, "cancel refused", detail)
     if not keeps_lease:
         changes["lease_owner"] = changes["lease_until"] = None
         changes["wake_at"] = _wakes(db, before, save, pending, now)
@@ -93,7 +98,9 @@ def save(
         woken += tell_waiters(db, id, before.birth, save.status == Status.FAILED, now)
     if pending is not None or before.paused:
         saved = replace(saved, cancel=pending, paused=bool(before.paused))
-    return saved, Woken(tuple(woken), tuple(cancels)) if woken or cancels else _NOBODY
+    if not (woken or cancels or told.born):
+        return saved, _NOBODY
+    return saved, Woken(tuple(woken), tuple(cancels), told.born)
 
 
 def _write(
@@ -110,6 +117,8 @@ def _write(
     if save.attempts and may_leave:
         _insert_attempts(db, id, me, save.attempts, now)
     for line in save.ledger:
+        if line.kind == "left" and not may_leave:
+            continue
         ledger.append(ledger_row(id, now, line.kind, line.detail, line.actor))
     if ledger:
         db.many(sql.NEW_LEDGER, ledger)
@@ -118,30 +127,33 @@ def _write(
         return _LEFT if may_leave or not save.attempts else _STAYED, _NOBODY
     woken: _Owners = []
     _write_messages(db, id, save, now, woken)
-    started = tuple(
-        _start(db, id, new, request, now, woken)
-        for new, request in zip(save.starts, starts, strict=True)
-    )
+    held: list[InstanceRow] = []
+    for request in starts:
+        _start(db, request, now, woken, held)
     sent = tuple(_send(db, id, message, now, woken) for message in save.sends)
     cancels: _Owners = []
     cancelled = tuple(_cancel(db, id, new, now, cancels) for new in save.cancels)
-    saved = Saved(
-        may_leave=may_leave or not save.attempts, started=started, sent=sent, cancelled=cancelled
-    )
-    return saved, Woken(tuple(woken), tuple(cancels))
+    saved = Saved(may_leave=may_leave or not save.attempts, sent=sent, cancelled=cancelled)
+    return saved, Woken(tuple(woken), tuple(cancels), tuple(held))
 
 
-def _cancellation(before: Head, save: Save, ended: bool) -> tuple[bool, Cancel | None]:
-    """Whether this save clears the one that is asked for, and the one that is still pending.
+def _cancellation(before: Head, save: Save, ended: bool) -> tuple[Cancel | None, Cancel | None]:
+    """The one that this save clears, and the one that is still pending.
 
-    In phase finish nobody hears a cancellation: the instance is ending.
+    In phase finish nobody hears a cancellation: the instance is ending. One that was asked before
+    `flow.refuse` was written is refused by the write, unless it is the end of the parent.
     """
     asked = read_cancel(before.cancel)
     if asked is None:
-        return False, None
+        return None, None
     if asked.id == save.seen_cancel:
-        return True, None
-    return False, None if ended or save.phase == Phase.FINISH else asked
+        return asked, None
+    if ended or save.phase == Phase.FINISH:
+        return None, None
+    refuses = save.refuses is not None and before.refuses is None and not asked.now
+    if refuses and not asked.id.startswith(OF_PARENT):
+        return asked, None
+    return None, asked
 
 
 def _changes(before: Head, save: Save, now: int) -> dict[str, object]:
@@ -177,7 +189,7 @@ def _changes(before: Head, save: Save, now: int) -> dict[str, object]:
         changes["keep_until"] = now + save.keep
     if before.takings:
         changes["takings"] = 0
-    if before.resumed:
+    if before.resumed and not save.as_found:
         # What it held that must not be lost is in the state that is written now.
         changes["stopped_state"] = None
     return changes
@@ -242,6 +254,7 @@ def _write_answers(db: Database, id: str, save: Save, now: int) -> list[dict[str
                     "attempt": mark.attempt,
                     "given": mark.given,
                     "given_at": mark.given_at,
+                    "otherwise": mark.otherwise,
                 }
                 for mark in given.values()
             ],
@@ -311,7 +324,7 @@ def _insert_attempts(
 
 
 def _keep_answer(
-    db: Database, id: str, by: NewInstance | NewMessage | NewCancel, result: object, now: int
+    db: Database, id: str, by: NewMessage | NewCancel, result: object, now: int
 ) -> None:
     """What the store found for another instance is kept by the same write, for a replay.
 
@@ -406,18 +419,11 @@ def _cancel(db: Database, id: str, new: NewCancel, now: int, cancels: _Owners) -
 
 
 def _start(
-    db: Database, id: str, new: NewInstance, request: StartRequest, now: int, woken: _Owners
-) -> Started:
-    taken = insert(db, request, now, "save")
-    if taken is None:
-        woken.append((new.id, None))
-        started = Started(new.key, request.birth, True, request.flow)
+    db: Database, request: StartRequest, now: int, woken: _Owners, held: list[InstanceRow]
+) -> None:
+    if insert(db, request, now, "save") is not None:
+        raise NameTaken(request.id)
+    if request.hold is None:
+        woken.append((request.id, None))
     else:
-        started = Started(new.key, taken.birth, False, taken.flow)
-    result: dict[str, object] = {
-        "birth": started.birth,
-        "created": started.created,
-        "flow": started.flow,
-    }
-    _keep_answer(db, id, new, result, now)
-    return started
+        held.append(born(request, now))

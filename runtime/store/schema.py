@@ -5,7 +5,8 @@ algorithm, `instances` has four that the store keeps for itself:
 
     wake_at        from when on a daemon may take the instance: the end of its lease while it is
                    held, the moment its first wait is over while it waits, the moment a cancellation
-                   landed; NULL if nothing alone can wake it, or while it is paused. Each write that
+                   landed; NULL if nothing alone can wake it, or while it is paused. Once it ended:
+                   set while there are waiters of it that are not woken yet. Each write that
                    changes one of these keeps it, so that looking for due instances is one look into
                    one index, however many sleep. It stands in for an index on waits.at.
     at_stage_pass  the pass in which at_stage was kept: a resume goes back to it.
@@ -18,12 +19,13 @@ all attempts of an instance stand together, and need no second index.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from qoqi.runtime.store.dialect import Dialect, Kind
+from qoqi.vm.dataclass import dataclass
 
 # MIGRATIONS[n] brings a store of schema n + 1 to n + 2, statement by statement.
-MIGRATIONS: tuple[tuple[str, ...], ...] = ()
+MIGRATIONS: tuple[tuple[str, ...], ...] = (('ALTER TABLE "attempts" ADD COLUMN "otherwise" TEXT',),)
 
 SCHEMA_VERSION = 1 + len(MIGRATIONS)
 
@@ -141,6 +143,7 @@ ATTEMPTS = Table(
         _text("failure", null=True),
         _text("undo", null=True),
         _name("queue", null=True),
+        _text("otherwise", null=True),
     ),
     key=("key", "attempt"),
     clustered=True,

@@ -60,7 +60,7 @@ INSTANCE = f'SELECT {_INSTANCE} FROM "instances" WHERE "id" = :id'
 NEW_INSTANCE = _insert(
     "instances",
     *("id", "birth", "flow", "version", "parent", "status", "phase", "since", "pass", "state"),
-    *("at_stage", "args", "created", "wake_at"),
+    *("at_stage", "args", "created", "wake_at", "lease_owner", "lease_until", "takings"),
 ) + (' ON CONFLICT ("id") DO NOTHING')
 LOCKED_INSTANCE = f"{INSTANCE} FOR UPDATE"
 # Nothing but the state is new, and nothing was asked of the instance since its last save.
@@ -71,8 +71,11 @@ WHERE "id" = :id AND "lease_owner" = :me AND "lease_until" > :now
 """
 DELETE_INSTANCE = 'DELETE FROM "instances" WHERE "id" = :id'
 
+# While an instance is held, `wake_at` is when that is over: then nobody is early.
 DUE = """
-SELECT "id", "takings" FROM "instances" WHERE "wake_at" <= :now ORDER BY "wake_at" LIMIT :limit
+SELECT "id", "takings" FROM "instances"
+WHERE "wake_at" <= :ahead AND ("wake_at" <= :now OR "lease_owner" IS NULL)
+ORDER BY "wake_at" LIMIT :limit
 """
 NEXT_WAKE = 'SELECT MIN("wake_at") FROM "instances" WHERE "wake_at" > :now'
 
@@ -224,8 +227,7 @@ WHERE ("instance", "task", "kase") IN (
     SELECT x."instance", x."task", x."kase" FROM "members" x
     WHERE x."child" = :id AND x."birth" = :birth)
 """
-WAITERS = """
-SELECT "id", "lease_owner" FROM "instances" WHERE "id" IN (
+_WAITERS = """
 SELECT w."instance" FROM "waits" w
 WHERE w."other" = :id AND w."kind" = 'flow' AND COALESCE(w."other_birth", :birth) = :birth
 UNION
@@ -233,14 +235,28 @@ SELECT w."instance" FROM "members" x
 JOIN "waits" w ON w."instance" = x."instance" AND w."task" = x."task" AND w."kase" = x."kase"
 WHERE x."child" = :id AND x."birth" = :birth
   AND (w."left" = 0 OR w."any" = 2 OR (w."any" = 1 AND :failed = 1))
-) ORDER BY "id"
 """
-# Whether any of the three above could find something.
+WAITERS = f"""
+SELECT "id", "lease_owner" FROM "instances" WHERE "id" IN ({_WAITERS}) ORDER BY "id" LIMIT :most
+"""
+HELD_WAITERS = f"""
+SELECT "id", "lease_owner" FROM "instances"
+WHERE "id" IN ({_WAITERS}) AND "lease_owner" IS NOT NULL ORDER BY "id"
+"""
+# Those that are asleep still.
+FREE_WAITERS = f"""
+SELECT "id", "lease_owner" FROM "instances"
+WHERE "id" IN ({_WAITERS}) AND "lease_owner" IS NULL AND "status" = 'waiting' AND "paused" = 0
+  AND ("wake_at" IS NULL OR "wake_at" > :now) ORDER BY "id" LIMIT :most
+"""
+# Whether any of the three above could find something; whether it has waits and members itself.
 WATCHED = """
 SELECT EXISTS (SELECT 1 FROM "waits" WHERE "other" = :id)
     OR EXISTS (SELECT 1 FROM "members" WHERE "child" = :id)
     OR EXISTS (SELECT 1 FROM "messages"
-               WHERE "instance" = :id AND "asks" = 1 AND "answered" IS NULL)
+               WHERE "instance" = :id AND "asks" = 1 AND "answered" IS NULL),
+    EXISTS (SELECT 1 FROM "waits" WHERE "instance" = :id),
+    EXISTS (SELECT 1 FROM "members" WHERE "instance" = :id)
 """
 ASKERS = """
 SELECT "id", "lease_owner" FROM "instances" WHERE "id" IN (
@@ -252,7 +268,7 @@ SELECT "instance" FROM "waits" WHERE "other" = :seq AND "kind" = 'answer') ORDER
 # The columns of Attempt, in its order.
 _ATTEMPT = _list(
     *("key", "attempt", "pass", "asked", "owner", "until", "delay", "result", "late", "started"),
-    *("ended", "given", "given_at", "message", "step", "settled", "failure", "undo"),
+    *("ended", "given", "given_at", "message", "step", "settled", "failure", "undo", "otherwise"),
 )
 # All attempts of one instance: `low` and `high` enclose the keys that start with its name.
 _OF_INSTANCE = '"key" >= :low AND "key" < :high AND "instance" = :id'
@@ -290,7 +306,7 @@ SET "result" = :result, "failure" = :failure, "undo" = :undo, "ended" = :now,
 WHERE "key" = :key AND "attempt" = :attempt AND "result" IS NULL
 """
 GIVEN = """
-UPDATE "attempts" SET "given" = :given, "given_at" = :given_at
+UPDATE "attempts" SET "given" = :given, "given_at" = :given_at, "otherwise" = :otherwise
 WHERE "key" = :key AND "attempt" = :attempt
 """
 GIVE_UP = """
@@ -336,9 +352,16 @@ WHERE "lease_owner" IS NOT NULL AND "status" = 'running'
 
 # -- channels and messages ---------------------------------------------------------------------
 
+# With the first and the last message in it, and whether a wait of the instance is for it.
 CHANNEL_OF_NAME = """
-SELECT "channel", "capacity", "inside", "closed", "private" FROM "channels"
-WHERE "instance" = :id AND "name" = :name FOR UPDATE
+SELECT c."channel", c."capacity", c."inside", c."closed", c."private",
+    (SELECT MIN(m."seq") FROM "messages" m
+     WHERE m."instance" = :id AND m."channel" = c."channel" AND m."taken" IS NULL),
+    (SELECT MAX(m."seq") FROM "messages" m
+     WHERE m."instance" = :id AND m."channel" = c."channel" AND m."taken" IS NULL),
+    EXISTS (SELECT 1 FROM "waits" w
+            WHERE w."instance" = :id AND w."kind" = 'receive' AND w."channel" = c."channel")
+FROM "channels" c WHERE c."instance" = :id AND c."name" = :name FOR UPDATE
 """
 CHANNELS = """
 SELECT "channel", "name", "capacity", "inside", "closed", "private" FROM "channels"
@@ -358,14 +381,12 @@ SAME_MESSAGE = """
 SELECT "seq", "answer" FROM "messages"
 WHERE "instance" = :id AND "channel" = :channel AND "key" = :key
 """
-UNTAKEN = """
-SELECT COUNT(*) FROM "messages"
-WHERE "instance" = :id AND "channel" = :channel AND "taken" IS NULL
+# Whether there are more than so many; no more of them are read.
+MORE_UNTAKEN = """
+SELECT 1 FROM "messages"
+WHERE "instance" = :id AND "channel" = :channel AND "taken" IS NULL LIMIT 1 OFFSET :many
 """
 NEW_MESSAGE = _insert("messages", "instance", "channel", "key", "value", "at", "asks")
-RECEIVERS = """
-SELECT 1 FROM "waits" WHERE "instance" = :id AND "kind" = 'receive' AND "channel" = :channel
-"""
 NEW_MESSAGES = """
 SELECT "seq", "channel", "key", "value", "at" FROM "messages"
 WHERE "instance" = :id AND "taken" IS NULL ORDER BY "seq"

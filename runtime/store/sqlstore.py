@@ -15,6 +15,7 @@ from qoqi.runtime.store.protocol import (
     Asked,
     Due,
     Filter,
+    Hold,
     Life,
     Sent,
     StartOutcome,
@@ -40,8 +41,8 @@ class SqlStore:
         with self.database.transaction():
             return instances.create(self.database, request, now)
 
-    def due(self, now: int, limit: int) -> list[Due]:
-        return instances.due(self.database, now, limit)
+    def due(self, now: int, limit: int, ahead: int = 0) -> list[Due]:
+        return instances.due(self.database, now, limit, ahead)
 
     def next_wake(self, now: int) -> int | None:
         return instances.next_wake(self.database, now)
@@ -99,10 +100,21 @@ class SqlStore:
     # -- from outside -------------------------------------------------------------------------
 
     def send(
-        self, id: str, channel: str, key: str | None, value: str, birth: str | None, now: int
+        self,
+        id: str,
+        channel: str,
+        key: str | None,
+        value: str,
+        birth: str | None,
+        now: int,
+        hold: Hold | None = None,
+        row: InstanceRow | None = None,
     ) -> Sent:
         with self.database.transaction():
-            return messages.send(self.database, id, channel, key, value, birth, now)
+            return instances.send(self.database, id, channel, key, value, birth, now, hold, row)
+
+    def locked(self, id: str) -> InstanceRow | None:
+        return instances.locked(self.database, id)
 
     def cancel(self, id: str, birth: str | None, cancel: Cancel, now: int, actor: str) -> Asked:
         with self.database.transaction():

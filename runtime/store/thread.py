@@ -35,7 +35,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
@@ -44,6 +43,7 @@ from qoqi.runtime.store.protocol import (
     Asked,
     Due,
     Filter,
+    Hold,
     Life,
     Sent,
     StartOutcome,
@@ -55,6 +55,7 @@ from qoqi.runtime.store.protocol import (
 )
 from qoqi.runtime.store.sqlstore import SqlStore
 from qoqi.runtime.store.upkeep import SWEEP_LIMIT
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.host import Attempt, Cancel, EndedInstance, Message, PutResult, Save, Saved
 
 P = ParamSpec("P")
@@ -109,8 +110,14 @@ class StoreThread:
         return await self._submit(partial(function, *args, **kwargs), False)
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same for one that only reads, and so little that the loop may wait for it."""
-        return await self._submit(partial(function, *args, **kwargs), False, True)
+        """The same for one that only reads, and so little that the loop may wait for it.
+
+        Where nothing is under way it is carried out here and now.
+        """
+        if self._going or self._closed:
+            return await self._submit(partial(function, *args, **kwargs), False, True)
+        self.calls += 1
+        return function(*args, **kwargs)
 
     async def aside(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same for one that may take long: alone, and in the thread."""
@@ -118,7 +125,11 @@ class StoreThread:
 
     async def together(self, function: Callable[[SqlStore], T]) -> T:
         """Carries out a function that makes several calls of the store, in one transaction."""
-        return await self.call(function, self._store)
+        return await self.call(self._all_of, function)
+
+    def _all_of(self, function: Callable[[SqlStore], T]) -> T:
+        with self._database.transaction():
+            return function(self._store)
 
     async def close(self) -> None:
         """Carries out what waits, ends the thread and closes the store."""
@@ -282,8 +293,8 @@ class StoreThread:
     async def create(self, request: StartRequest, now: int) -> StartOutcome:
         return await self.call(self._store.create, request, now)
 
-    async def due(self, now: int, limit: int) -> list[Due]:
-        return await self.read(self._store.due, now, limit)
+    async def due(self, now: int, limit: int, ahead: int = 0) -> list[Due]:
+        return await self.read(self._store.due, now, limit, ahead)
 
     async def next_wake(self, now: int) -> int | None:
         return await self.read(self._store.next_wake, now)
@@ -333,9 +344,20 @@ class StoreThread:
     # -- from outside -------------------------------------------------------------------------
 
     async def send(
-        self, id: str, channel: str, key: str | None, value: str, birth: str | None, now: int
+        self,
+        id: str,
+        channel: str,
+        key: str | None,
+        value: str,
+        birth: str | None,
+        now: int,
+        hold: Hold | None = None,
+        row: InstanceRow | None = None,
     ) -> Sent:
-        return await self.call(self._store.send, id, channel, key, value, birth, now)
+        return await self.call(self._store.send, id, channel, key, value, birth, now, hold, row)
+
+    async def locked(self, id: str) -> InstanceRow | None:
+        return await self.call(self._store.locked, id)
 
     async def cancel(
         self, id: str, birth: str | None, cancel: Cancel, now: int, actor: str

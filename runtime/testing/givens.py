@@ -6,11 +6,12 @@ into the test's types, and what a `given` answers goes back by the names of its 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from qoqi.runtime.simulation.world import Leaving, Reply, Simulation
 from qoqi.vm.bytecode.chunk import NO_FUNCTION, Term
 from qoqi.vm.bytecode.opcodes import Op
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.effects import Ended, Failed, Operation, OutOfBudget
 from qoqi.vm.failure import FlowError
 from qoqi.vm.frames import Frame, Machine, Task

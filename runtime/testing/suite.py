@@ -11,12 +11,13 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 
 from qoqi.runtime.testing.runner import FlowUnderTest, TestCase, run_test
+from qoqi.vm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Suite:
 class TestResult:
     """How a test ended: `failure` is None if it passed, else `at` is the line where it failed.
 
-    `crashes` and `showed` are those of `runner.TestReport`.
+    `crashes`, `showed` and `faults` are those of `runner.TestReport`.
     """
 
     __test__ = False
@@ -47,6 +48,7 @@ class TestResult:
     printed: tuple[str, ...] = ()
     crashes: int = 0
     showed: int = 0
+    faults: Mapping[str, int] = field(default_factory=dict)
 
 
 def chosen(cases: Sequence[TestCase], text: str | None) -> tuple[TestCase, ...]:
@@ -90,6 +92,7 @@ def run_one(case: TestCase, flows: Sequence[FlowUnderTest], crashes: bool) -> Te
         report.printed,
         report.crashes,
         report.showed,
+        {str(fault): count for fault, count in report.faults.items()},
     )
 
 

@@ -7,13 +7,13 @@ returns when nothing more can happen at that instant.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from qoqi.runtime import people
 from qoqi.runtime.model import ENDED, InstanceRow, Status
 from qoqi.runtime.programs import positional
 from qoqi.runtime.simulation.world import Leaving, Simulation
 from qoqi.runtime.testing.givens import Givens, TestFailed
+from qoqi.vm.dataclass import dataclass
 from qoqi.vm.effects import Operation
 from qoqi.vm.failure import FlowError
 from qoqi.vm.frozen import SnapshotError

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from qoqi.runtime.cli.main import app
 
@@ -183,6 +183,7 @@ def test_what_the_first_page_shows(at: Path, served: Serving) -> None:
     assert "approval.Approval" in qoqi("deploy").out
     claim = '{"claim": {"manager": "ana", "cents": 1200}}'
     assert qoqi("start", "Approval", "expense:4411", claim).out.startswith("started expense:4411:")
+    assert _until("expense:4411", "waiting")
     listed = qoqi("ls", "expense").out.splitlines()
     assert listed[0].split()[:4] == ["NAME", "FLOW", "STAGE", "STATUS"]
     assert listed[1].split()[:4] == ["expense:4411", "approval.Approval", "asking", "waiting"]
@@ -496,10 +497,10 @@ def test_serve_takes_no_newer_version_by_itself(
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("qoqi.runtime.cli.main", ["httpx", "rich", "starlette", "uvicorn", "sqlite3", "qoqi.vm"]),
+        ("qoqi.runtime.cli.main", ["httpx", "rich", "uvicorn", "sqlite3", "qoqi.vm"]),
         ("qoqi.runtime.cli.serve", ["qoqi.compiler"]),
-        ("qoqi.runtime.cli.instances", ["starlette", "uvicorn", "sqlite3"]),
-        ("qoqi.runtime.cli.check", ["httpx", "starlette", "uvicorn", "sqlite3"]),
+        ("qoqi.runtime.cli.instances", ["uvicorn", "sqlite3"]),
+        ("qoqi.runtime.cli.check", ["httpx", "uvicorn", "sqlite3"]),
     ],
 )
 def test_commands_load_only_what_they_need(module: str, absent: list[str]) -> None:

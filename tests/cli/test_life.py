@@ -32,6 +32,12 @@ def row(kind: str, actor: str | None = None, /, **detail: object) -> wire.Ledger
         ("taken over", {"from": "shop/1a2b"}, "taken over from shop/1a2b, whose lease ran out"),
         ("left", {"steps": [[KEY, 1], [KEY, 2]]}, "charge#1, charge#1 (attempt 2) left"),
         ("answered", {"key": KEY, "attempt": 2}, "charge#1 (attempt 2) answered"),
+        ("answered", {"key": KEY, "attempt": 1, "word": "failed"}, "charge#1 failed"),
+        (
+            "network",
+            {"key": KEY, "attempt": 1, "why": "no connection to bank: Connection refused"},
+            "charge#1 got no connection to bank: Connection refused",
+        ),
         (
             "given up",
             {"key": KEY, "attempt": 1, "word": "timeout", "delay": 0},
@@ -122,18 +128,19 @@ VIEW = wire.LifeView(
     attempts=(
         wire.AttemptItem(
             KEY, 1, "charge", ["inv-1"], "timeout", None, {"Known": "r1"}, None, True,
-            "shop/1a2b", AT, AT, AT,
+            "shop/1a2b", AT, AT, AT, AT,
         ),
         wire.AttemptItem(
-            KEY, 2, "charge", [], "open", None, None, None, False, "shop/1a2b", AT, None, AT
+            KEY, 2, "charge", [], "open", None, None, None, False, "shop/1a2b", AT, None, AT,
+            None,
         ),
         wire.AttemptItem(
             KEY.replace("charge", "pay"), 1, "pay", [], "failed", None, None, "R0001: no", False,
-            None, AT, AT, AT,
+            None, AT, AT, AT, None,
         ),
         wire.AttemptItem(
             KEY.replace("charge", "wait"), 1, "", [], "answer", 1, None, None, False, None, AT, AT,
-            None,
+            None, AT,
         ),
     ),
     undos=(
@@ -156,8 +163,8 @@ def test_a_late_answer_stands_beside_what_was_given() -> None:
     at = shown.index('  charge#1 ["inv-1"]')
     assert shown[at + 1] == "    gave no answer before its limit, 2026-11-30 15:00:00"
     assert shown[at + 2] == '    came late, after the flow was given Unknown: {"Known":"r1"}'
-    plain = replace(VIEW, attempts=(replace(VIEW.attempts[0], settled=False),))
-    assert any("after the flow was given another try" in text for text in lines(plain))
+    plain = replace(VIEW, attempts=(replace(VIEW.attempts[0], settled=False, given=None),))
+    assert any("came late, after it was given up: " in text for text in lines(plain))
 
 
 def test_a_life_has_all_of_it_in_order() -> None:

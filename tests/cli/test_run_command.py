@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from qoqi.runtime.cli.main import app
 

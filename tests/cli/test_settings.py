@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+import click
 import pytest
-from typer.main import get_command
 
 from qoqi.runtime.cli import settings
 from qoqi.runtime.cli.main import app
@@ -15,9 +15,10 @@ from qoqi.runtime.model import Settings
 def test_every_setting_is_an_option_of_the_commands_that_run_a_daemon() -> None:
     wanted = {settings.option(field.name) for field in fields(Settings)}
     wanted = wanted - {"--recover-at-once"} | {"--recover"}
-    commands = get_command(app).commands  # type: ignore[attr-defined]
     for name in ("serve", "dev"):
-        options = {word for option in commands[name].params for word in option.opts}
+        command = app.commands[name]
+        params = command.get_params(click.Context(command))
+        options = {word for option in params for word in option.opts}
         assert wanted <= options, name
 
 

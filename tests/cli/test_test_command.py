@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from qoqi.compiler import api
 from qoqi.compiler.project.lockfile import LOCK, mark_deployed, read, write

@@ -157,7 +157,8 @@ async def test_start_then_already_then_taken(site: Site) -> None:
     body = {"name": "expense:4411", "args": {"claim": 21}}
     first = await site.post("/flows/Approval/instances", body)
     assert (first.status_code, first.json()["outcome"]) == (201, "started")
-    assert first.json()["instance"]["status"] == "waiting"
+    assert first.json()["instance"]["status"] == "running"  # it is held as it is born
+    assert first.json()["instance"]["held_by"] == site.daemon.me
     again = await site.post("/flows/Approval/instances", body)
     assert (again.status_code, again.json()["outcome"]) == (200, "already")
     assert again.json()["instance"]["birth"] == first.json()["instance"]["birth"]

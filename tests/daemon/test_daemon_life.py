@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from qoqi.runtime.daemon import AHEAD
 from qoqi.runtime.model import Status
 from qoqi.runtime.programs import Programs
 from qoqi.runtime.store.protocol import Filter, StoreBusy
@@ -82,8 +83,10 @@ async def test_a_near_sleeper_stays_in_memory_and_a_far_one_does_not(bench: Benc
     assert (await bench.row("far")).status == Status.WAITING
     await bench.advance(20 * SECOND)
     assert (await bench.row("near")).result == "1"
-    await bench.advance(10 * MINUTE - 20 * SECOND - 1)
+    await bench.advance(10 * MINUTE - 20 * SECOND - AHEAD - 1)
     assert (await bench.row("far")).status == Status.WAITING
+    await bench.advance(AHEAD)  # it is in memory before its time, and waits there
+    assert (await bench.row("far")).status == Status.RUNNING
     await bench.advance(1)
     assert (await bench.row("far")).result == "2"
 
@@ -219,27 +222,27 @@ async def test_a_turn_that_fails_is_stopped_at_the_third_time_and_others_go_on(
     await bench.advance(5 * SECOND)
     row = await bench.row("b-1")
     assert (row.status, row.error_code) == (Status.STOPPED, "R0011")
-    assert json.loads(row.stopped_by or "")["message"] == "it ended its daemon 3 times"
+    assert json.loads(row.stopped_by or "")["message"] == "its turn failed 3 times"
     assert json.loads(row.state)["tasks"][0]["frames"][0]["pc"] == 0, "the state is untouched"
-    assert sum("its turn failed" in record.message for record in caplog.records) == 3
+    assert sum(record.message == "b-1: its turn failed" for record in caplog.records) == 3
     await bench.send(daemon, "e-1", "decisions", "5")
     await bench.settle()
     assert (await bench.row("e-1")).result == "7"
 
 
-async def test_an_instance_that_ended_three_daemons_is_not_run_by_the_fourth(bench: Bench) -> None:
+async def test_an_instance_that_ended_six_daemons_is_not_run_by_the_seventh(bench: Bench) -> None:
     bench.answer = lambda _: httpx.Response(200)
     await bench.deploy(requesting())
     first = await bench.daemon("start")
     await first.kill()
     await bench.start(first, "Caller", "c-1", n=1)
-    for number in range(3):
+    for number in range(6):
         taken = await bench.store.lease(
             "c-1", f"dead/{number}", bench.clock.now(), bench.clock.now() + 10
         )
         assert taken is not None
         bench.clock.advance(1_000)
-    await bench.daemon("fourth")
+    await bench.daemon("seventh")
     await bench.settle()
     row = await bench.row("c-1")
     assert (row.status, row.error_code) == (Status.STOPPED, "R0011")

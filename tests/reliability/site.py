@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from starlette.types import Message
 
 from qoqi.runtime.api.calls import Api
 from qoqi.runtime.api.server import Server
@@ -90,13 +89,13 @@ class Stream:
         assert self._task is not None
         await self._task
 
-    async def _receive(self) -> Message:
+    async def _receive(self) -> MutableMapping[str, Any]:
         if self.status:
             await self._gone.wait()
             return {"type": "http.disconnect"}
         return {"type": "http.request", "body": b"", "more_body": False}
 
-    async def _send(self, message: Message) -> None:
+    async def _send(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
         else:

@@ -590,3 +590,37 @@ def test_finally_runs_at_every_end() -> None:
     assert ending(simulation, "cancelled")[0] == "failed"
     assert left(simulation) == [("lock", 1), ("unlock", 1)] * 2
     assert "finishing" not in kinds(simulation, "value")
+
+
+def test_an_err_while_a_step_of_a_task_may_have_acted_leaves_the_undos_to_a_person() -> None:
+    text = """
+    step book(what: String) -> String within 10s tries 1 undo drop(it) { return what }
+    step drop(what: String) { }
+    flow Main() -> Result<(), String> {
+        run {
+            book("flight")
+            task.start(fn() { book("hotel") })
+            flow.sleep(1s)
+            return Err("no")
+        }
+    }
+    """
+
+    def answer(leaving: Leaving) -> Reply:
+        gives = '"it"' if leaving.step == "book" else "null"
+        return Reply(gives, after=HOUR if leaving.args == ("hotel",) else 0)
+
+    simulation = world(text, answer)
+    simulation.start(MAIN, "i", ())
+    simulation.rest()
+
+    row = simulation.row("i")
+    assert (row.status, row.phase, row.error_code) == ("stopped", "finish", "R0013")
+    assert row.result == '{"Err":"no"}'
+    assert "book may have acted" in (row.stopped_by or "")
+    assert [step for step, _ in left(simulation)] == ["book", "book"], "nothing is undone yet"
+
+    assert simulation.outside.resume("i", simulation.now, "ana").outcome == "ok"
+    simulation.rest()
+    assert ending(simulation, "i") == ("done", '{"Err":"no"}')
+    assert [step for step, _ in left(simulation)] == ["book", "book", "drop"]

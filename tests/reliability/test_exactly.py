@@ -11,7 +11,7 @@ import re
 from qoqi.runtime.simulation.crashes import Outcome, every_crash
 from qoqi.runtime.simulation.world import Simulation
 from qoqi.runtime.store.open import memory_store
-from tests.reliability.lab import world
+from tests.reliability.lab import ending, meddled, world
 
 
 def untimed(outcome: Outcome) -> dict[str, tuple[str, str]]:
@@ -66,3 +66,129 @@ def test_an_instance_may_cancel_itself() -> None:
     }
     """
     assert played(text)["i"][0] == "failed"
+
+
+FAMILY = """
+flow Leaf(n: Int) -> Int { run { return n } }
+flow Other() -> Int {
+    channel never: Int
+    run { return never.receive() }
+}
+flow Main() -> Int {
+    run {
+        var leaves: List<Instance<Leaf>> = []
+        for n in 0..COUNT {
+            leaves.append(Leaf.start("leaf-\\(n)", n))
+        }
+        let Ok(values) = task.all(leaves) else { return -1 }
+        return values.fold(0, fn(sum, n) => sum + n)
+    }
+}
+"""
+
+
+def test_a_loop_of_starts_is_one_write() -> None:
+    simulation, meddler = meddled(FAMILY.replace("COUNT", "500"))
+    simulation.start("m.Main", "i", ())
+    assert meddler.count("save") <= 501 + 2, "one for the parent, one for each leaf, and the end"
+    simulation.rest()
+    assert ending(simulation, "i") == ("done", str(sum(range(500))))
+
+
+def test_a_loop_of_starts_is_the_same_whatever_crashes() -> None:
+    assert played(FAMILY.replace("COUNT", "3"))["i"] == ("done", "3")
+
+
+def test_a_start_of_a_taken_name_finds_the_one_that_has_it() -> None:
+    text = """
+    flow Leaf(n: Int) -> Int { run { return n } }
+    flow Main() -> Bool {
+        run {
+            let first = Leaf.start("leaf", 1)
+            let again = Leaf.start("leaf", 2)
+            let found = Leaf.find("leaf")
+            return first == again && found == Some(first) && first.wait() == Ok(1)
+        }
+    }
+    """
+    assert played(text)["i"] == ("done", "true")
+
+
+def test_a_name_of_another_flow_fails_the_start() -> None:
+    text = """
+    flow Leaf() { run { } }
+    flow Main() {
+        run {
+            let _ = Leaf.start("other")
+        }
+    }
+    flow Other() -> Int {
+        channel never: Int
+        run { return never.receive() }
+    }
+    """
+    simulation = world(text)
+    simulation.start("m.Other", "other", ())
+    simulation.start("m.Main", "i", ())
+    simulation.rest()
+    row = simulation.row("i")
+    assert (row.status, row.error_code) == ("stopped", "R0010")
+    assert "the name other is taken by an instance of m.Other" in (row.stopped_by or "")
+
+
+def test_a_name_taken_between_the_look_and_the_write_is_found_by_the_next_look() -> None:
+    simulation, meddler = meddled(FAMILY.replace("COUNT", "2"))
+    taken: list[str] = []
+
+    def takes(name: str, args: tuple[object, ...]) -> None:
+        if name == "save" and args[0] == "i" and not taken:
+            row = simulation.first_row("leaf-1", "m.Leaf", (10,), None)
+            simulation.outside.create(row, simulation.now)
+            taken.append(row.birth)
+
+    meddler.before = takes
+    simulation.start("m.Main", "i", ())
+    simulation.rest()
+
+    assert ending(simulation, "i") == ("done", "10"), "leaf-0 gives 0, the one that was first 10"
+    assert simulation.row("leaf-1").birth == taken[0]
+    assert simulation.row("leaf-1").parent is None
+
+
+def test_what_was_started_before_an_err_is_created_and_cancelled() -> None:
+    text = """
+    flow Child() -> Int {
+        channel never: Int
+        run { return never.receive() }
+    }
+    flow Main() -> Result<(), String> {
+        run {
+            let _ = Child.start("child")
+            let _ = flow.detach(Child.start("loose"))
+            return Err("no")
+        }
+    }
+    """
+    ends = played(text)
+    assert ends["i"] == ("done", '{"Err":"no"}')
+    assert ends["child"][0] == "failed"
+    assert ends["loose"][0] == "waiting"
+
+
+def test_what_was_started_before_a_mistake_is_created() -> None:
+    text = """
+    flow Child() -> Int { run { return 1 } }
+    flow Main() -> Int {
+        run {
+            let child = Child.start("child")
+            flow.stop("what now?")
+            let Ok(one) = child.wait() else { return 0 }
+            return one
+        }
+    }
+    """
+    simulation = world(text)
+    simulation.start("m.Main", "i", ())
+    simulation.rest()
+    assert simulation.row("i").status == "stopped"
+    assert ending(simulation, "child") == ("done", "1")

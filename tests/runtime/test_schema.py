@@ -41,7 +41,7 @@ WANTED = {
             "late",
         },
         {"started", "ended", "given", "given_at", "message", "step", "settled", "failure", "undo"}
-        | {"queue"},
+        | {"queue", "otherwise"},
     ),
     "waits": (
         {"instance", "task", "kase", "kind", "channel", "other", "left", "any", "at"},
@@ -92,10 +92,11 @@ def test_what_is_looked_for_has_an_index() -> None:
     """Also as SQLite sees it: none of the looks of the daemon reads a whole table."""
     database = memory_store().database
     looks: dict[str, dict[str, object]] = {
-        sql.DUE: {"now": 1, "limit": 50},
+        sql.DUE: {"now": 1, "ahead": 1, "limit": 50},
         sql.NEXT_WAKE: {"now": 1},
         sql.LIVING_CHILDREN: {"id": "i"},
-        sql.UNTAKEN: {"id": "i", "channel": 0},
+        sql.MORE_UNTAKEN: {"id": "i", "channel": 0, "many": 15},
+        sql.CHANNEL_OF_NAME: {"id": "i", "name": "n"},
         sql.SAME_MESSAGE: {"id": "i", "channel": 0, "key": "k"},
         sql.ASKING: {"id": "i"},
         sql.LEDGER_OF: {"id": "i", "after": 0, "limit": 1},
@@ -173,7 +174,7 @@ def writers() -> set[str]:
 def test_only_these_calls_write_the_row_of_an_instance() -> None:
     """save, lease, renew; what a person asks; and what becomes due by it (`wake_at`, `cancel`)."""
     people = {"cancel", "resume", "end", "pause"}
-    becomes_due = {"wake", "cancel_children", "abandon"}
+    becomes_due = {"wake", "wake_more", "cancel_children", "abandon"}
     assert writers() - {"change", "update_instance"} == (
         {"save", "lease", "renew"} | people | becomes_due
     )

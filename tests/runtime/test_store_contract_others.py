@@ -11,6 +11,7 @@ from qoqi.runtime.store.protocol import SendOutcome
 from qoqi.vm.host import (
     ChannelRow,
     LeaseLost,
+    NameTaken,
     NewInstance,
     NewMessage,
     WaitRow,
@@ -120,51 +121,33 @@ def test_a_wait_that_is_gone_holds_no_member(lab: Lab) -> None:
 # -- children ----------------------------------------------------------------------------------
 
 
-def new_instance(id: str, parent: str | None, asked: str | None = None) -> NewInstance:
-    return NewInstance(key("a", "start"), id, "Order", "[1]", parent, asked)
+def new_instance(id: str, parent: str | None) -> NewInstance:
+    return NewInstance(id, "Order", "[1]", parent)
 
 
 def test_a_save_starts_children_that_are_due_at_once(lab: Lab) -> None:
     lab.running("a")
-    saved, woken = lab.saved(
+    _, woken = lab.saved(
         "a",
         starts=(new_instance("child", "a"),),
         children=(request("child", "a"),),
     )
-    (started,) = saved.started
-    assert (started.birth, started.created, started.flow) == (birth_of("child"), True, "Order")
     assert woken.owners == (("child", None),)
     assert lab.due() == ["child"]
     assert lab.store.children("a") == (("child", birth_of("child")),)
 
 
-def test_a_start_of_a_taken_name_finds_the_one_that_has_it(lab: Lab) -> None:
+def test_a_save_that_would_start_under_a_taken_name_writes_nothing(lab: Lab) -> None:
     lab.start("child", flow="Audit")
     lab.running("a")
-    saved = lab.save(
-        "a",
-        starts=(new_instance("child", "a"),),
-        children=(request("child", "a", birth="new"),),
-    )
-    (started,) = saved.started
-    assert (started.birth, started.created, started.flow) == (birth_of("child"), False, "Audit")
-    assert lab.store.children("a") == ()
-
-
-def test_a_start_keeps_what_it_found_with_the_same_write(lab: Lab) -> None:
-    lab.running("a")
-    lab.save(
-        "a",
-        starts=(new_instance("child", "a", asked="[2]"),),
-        children=(request("child", "a"),),
-    )
-    kept = lab.last(key("a", "start"))
-    assert kept.asked == "[2]"
-    assert json.loads(kept.result or "") == {
-        "birth": birth_of("child"),
-        "created": True,
-        "flow": "Order",
-    }
+    before = lab.tables()
+    with pytest.raises(NameTaken, match="child"):
+        lab.save(
+            "a",
+            starts=(new_instance("other", "a"), new_instance("child", "a")),
+            children=(request("other", "a"), request("child", "a", birth="new")),
+        )
+    assert lab.tables() == before
 
 
 def test_entering_finish_cancels_the_children_that_live_and_were_not_told(lab: Lab) -> None:

@@ -115,6 +115,7 @@ def test_a_store_of_a_newer_qoqi_is_refused(path: Path) -> None:
 def test_a_store_of_an_older_qoqi_is_migrated_step_by_step(path: Path) -> None:
     fill(path, 2)
     connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA user_version = 1")
     first = ("ALTER TABLE instances ADD COLUMN one INTEGER", "UPDATE instances SET one = 1")
     second = ("ALTER TABLE instances ADD COLUMN two INTEGER", "UPDATE nothing SET two = 2")
     sqlite.migrate(path, connection, (first,))
@@ -127,6 +128,25 @@ def test_a_store_of_an_older_qoqi_is_migrated_step_by_step(path: Path) -> None:
     columns = [row[1] for row in connection.execute("PRAGMA table_info(instances)")]
     assert columns[-1] == "one"
     connection.close()
+
+
+def test_a_store_of_the_first_schema_becomes_as_one_that_is_new(path: Path) -> None:
+    def tables() -> list[tuple[str, list[tuple[object, ...]]]]:
+        connection = sqlite3.connect(path)
+        names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master ORDER BY 1")]
+        found = [(name, list(connection.execute(f"PRAGMA table_info({name})"))) for name in names]
+        connection.close()
+        return found
+
+    fill(path, 2)
+    new = tables()
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("ALTER TABLE attempts DROP COLUMN otherwise")
+    connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    assert tables() != new
+    open_store(str(path), "shop-2").close()
+    assert tables() == new
 
 
 def test_a_store_whose_making_was_cut_off_is_made_again(path: Path) -> None:

@@ -53,7 +53,7 @@ def by_lease(lab: Lab, line: Transition) -> None:
 def by_save(lab: Lab, line: Transition) -> None:
     if line.status is None:
         lab.running("parent")
-        new = NewInstance("k", "a", "Order", "[]", "parent")
+        new = NewInstance("a", "Order", "[]", "parent")
         lab.save("parent", starts=(new,), children=(request("a", "parent"),))
         return
     enters = line.phase is not line.to_phase

@@ -131,8 +131,9 @@ class Walk:
         children: tuple[Any, ...] = ()
         if draw.random() < 0.2:
             child = draw.choice(NAMES)
-            children = (request(child, id, birth=self.new_birth()),)
-            changes["starts"] = (NewInstance("k", child, "Order", "[]", id),)
+            if lab.store.instance(child) is None:
+                children = (request(child, id, birth=self.new_birth()),)
+                changes["starts"] = (NewInstance(child, "Order", "[]", id),)
         if draw.random() < 0.3:
             to = lab.store.instance(draw.choice(NAMES))
             if to is not None:

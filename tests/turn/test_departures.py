@@ -1,15 +1,10 @@
-"""What the simulation tells of steps that left: as if no daemon had died, and what a crash shows."""
+"""What the simulation tells of steps that left: as if no daemon had died."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
-
-from qoqi.runtime.simulation.crashes import CrashingStore
-from qoqi.runtime.simulation.world import Crash, Leaving, Reply, Simulation
+from qoqi.runtime.simulation.faults import Crash, CrashingStore
+from qoqi.runtime.simulation.world import Leaving, Reply, Simulation
 from qoqi.runtime.store.open import memory_store
-from qoqi.vm.bytecode.chunk import StepDef
 from qoqi.vm.program import load
 from tests.turn.test_turn import FLOW, approval
 
@@ -18,10 +13,8 @@ def after_ten_seconds(leaving: Leaving) -> Reply:
     return Reply('"paid"', after=10_000)
 
 
-def simulation(step: dict[str, object] | None = None) -> Simulation:
-    chunk = approval()
-    pay: StepDef = replace(chunk.steps[0], **(step or {}))  # type: ignore[arg-type]
-    program = load(replace(chunk, steps=(pay,)), None)
+def simulation() -> Simulation:
+    program = load(approval(), None)
     return Simulation(memory_store(), {"v": program}, {FLOW: "v"}, after_ten_seconds, at_once=True)
 
 
@@ -44,7 +37,6 @@ def test_a_step_that_leaves_again_after_a_crash_stands_where_and_when_it_left_fi
     ]
     told = [(step.instance, step.attempt, step.at) for step in world.departures()]
     assert told == [("a", 1, first), ("b", 1, first)]
-    assert not world.crash_shows
 
 
 def test_an_attempt_that_was_written_and_never_left_is_not_counted() -> None:
@@ -59,19 +51,6 @@ def test_an_attempt_that_was_written_and_never_left_is_not_counted() -> None:
         left.append([step.attempt for step in world.left])
         assert [step.attempt for step in world.departures()] == [1]
     assert [2] in left
-
-
-@pytest.mark.parametrize(
-    ("clause", "shows"),
-    [({}, False), ({"tries": 3}, True), ({"tries": -1}, False), ({"tries_for": 60_000}, True)],
-)
-def test_where_attempts_count_a_crash_shows(clause: dict[str, object], shows: bool) -> None:
-    world = simulation(clause)
-    world.start(FLOW, "a", ())
-    world.send("a", "decisions", "ana")
-    world.kill(world.daemons[0])
-
-    assert world.crash_shows is shows
 
 
 def test_a_store_may_die_again_and_again() -> None:

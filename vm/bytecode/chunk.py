@@ -19,8 +19,10 @@ Type terms are nested tuples of text and numbers:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
+
+from qoqi.vm.dataclass import dataclass
 
 Term: TypeAlias = "str | int | tuple[Term, ...]"
 

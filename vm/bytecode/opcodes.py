@@ -9,8 +9,9 @@ and the disassembler all read this table; numbers are part of `qoqi.bytecode/1` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from qoqi.vm.dataclass import dataclass
 
 
 class Operand(IntEnum):
