@@ -8,14 +8,27 @@ from __future__ import annotations
 
 from qoqi.vm import steps, waits
 from qoqi.vm.frames import AtStep
-from qoqi.vm.host import Cancel, CancelTold, Drain, Saved, SlotFree, StepEnded, Told
+from qoqi.vm.host import Cancel, CancelTold, Drain, Event, Saved, SlotFree, StepEnded, Told
 from qoqi.vm.instance import CancelFound, Instance, OpenAttempt
 from qoqi.vm.jsonform import json_text
 
+TOGETHER = 100
+
 
 async def wait(instance: Instance, until: int | None) -> None:
-    """Waits for the next event, at most until then, and applies it and the time that passed."""
-    event = await instance.host.event(until)
+    """Waits for the next event, at most until then, and applies it and the time that passed.
+
+    What else has happened by then is applied as well: all that follows goes on in one turn.
+    """
+    await _apply(instance, await instance.host.event(until))
+    for _ in range(TOGETHER):
+        if not instance.host.ready():
+            break
+        await _apply(instance, await instance.host.event(until))
+    await pass_time(instance)
+
+
+async def _apply(instance: Instance, event: Event) -> None:
     match event:
         case StepEnded():
             opened = await steps.ended(instance, event)
@@ -32,7 +45,6 @@ async def wait(instance: Instance, until: int | None) -> None:
             instance.draining += 1
         case _:
             pass
-    await pass_time(instance)
 
 
 async def look(instance: Instance, other: str | None = None) -> None:
