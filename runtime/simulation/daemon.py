@@ -10,12 +10,12 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from qoqi.runtime.programs import turn_limits
 from qoqi.runtime.simulation.faults import Frozen
-from qoqi.runtime.store.protocol import StartRequest, Store, StoreBusy, Taken
+from qoqi.runtime.store.protocol import Hold, StartRequest, Store, StoreBusy, Taken
 from qoqi.vm import turn
 from qoqi.vm.dataclass import dataclass
 from qoqi.vm.host import (
@@ -212,6 +212,13 @@ class SimDaemon:
             self._resume(id, held)
         return took
 
+    def hold(self, request: StartRequest) -> StartRequest:
+        """What it makes due it takes with the same write, as a daemon does that has room: here one
+        in two, so that others are found by a look."""
+        if self.still or request.id in self.held or sum(request.id.encode()) % 2:
+            return request
+        return replace(request, hold=Hold(self.me, self.world.now + self.world.settings.lease))
+
     def take_in(self, taken: Taken) -> Held:
         """It holds the instance now; its turn begins when this daemon goes on."""
         world = self.world
@@ -331,12 +338,14 @@ class SimHost:
 
     async def still(self, save: Save) -> Saved:
         world = self.world
-        starts = [self.starting[new.id] for new in save.starts]
+        starts = [self.daemon.hold(self.starting[new.id]) for new in save.starts]
         for row in save.attempts:
             world.asked_for[row.key] = Asked(self.id, row.key, row.attempt, save.version, row.step)
         saved, woken = await self._write(
             lambda: world.store.save(self.id, self.daemon.me, save, starts, world.now)
         )
+        for born in woken.born:
+            self.daemon.take_in(Taken(born, (), (), None))
         self.version = save.version
         self.read.clear()
         world.tell_all(woken, self.id)
