@@ -244,7 +244,7 @@ class Api:
             Filter(
                 status=_word(query, "status", Status),
                 phase=_word(query, "phase", Phase),
-                flow=query.get("flow"),
+                flow=await self._whole_name(query.get("flow")),
                 version=query.get("version"),
                 stage=query.get("stage"),
                 since=_number(query, "since", 0, 1 << 53) if "since" in query else None,
@@ -420,6 +420,14 @@ class Api:
             return await self.daemon.programs.get(hash)
         except NoVersion as lost:
             raise ApiError("no_version", str(lost)) from None
+
+    async def _whole_name(self, flow: str | None) -> str | None:
+        """A flow that is looked for may be named by its end too, as where one is started."""
+        if flow is None:
+            return None
+        flows = {row.flow for row in await self.daemon.store.versions(None)}
+        found = [one for one in flows if one.endswith(f".{flow}")]
+        return found[0] if flow not in flows and len(found) == 1 else flow
 
     async def _flow(self, name: str) -> tuple[str, Program]:
         """A deployed flow by its name, or by the end of it where only one has that."""

@@ -411,6 +411,12 @@ async def test_lists_are_filtered_and_paged(site: Site) -> None:
     assert [one["name"] for one in failed] == ["e-1"]
     found = (await site.get("/instances", text="-3")).json()["instances"]
     assert [one["name"] for one in found] == ["e-3"]
+    await site.bench.deploy(approval(flow="shop.Order"), site.daemon)
+    await site.post("/flows/Order/instances", {"name": "o-1", "args": {"claim": 1}})
+    for name in ("Order", "shop.Order"):
+        found = (await site.get("/instances", flow=name)).json()["instances"]
+        assert [one["name"] for one in found] == ["o-1"], "named as where it is started"
+    assert (await site.get("/instances", flow="rder")).json()["instances"] == []
     assert code(await site.get("/instances", status="asleep"))[1] == "bad_request"
     assert code(await site.get("/instances", limit="x"))[1] == "bad_request"
     assert code(await site.get("/instances", colour="red"))[1] == "bad_request"
