@@ -53,7 +53,10 @@ async def look(instance: Instance, other: str | None = None) -> None:
         waits.admit(instance, await instance.host.messages())
     for opened in await steps.look_again(instance):
         _settled(instance, opened)
-    instance.look_others = True
+    if other is None:
+        instance.look_others = True
+    else:
+        instance.told_of.add(other)
 
 
 async def pass_time(instance: Instance) -> None:

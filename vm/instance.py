@@ -124,6 +124,7 @@ class Instance:
     seen_messages: set[int] = field(default_factory=set)
     ended_others: dict[tuple[str, str], tuple[str, str, int]] = field(default_factory=dict)
     look_others: bool = True
+    told_of: set[str] = field(default_factory=set)
     gate: list[Task] = field(default_factory=list)
     run_value: object = None
     run_ended: bool = False

@@ -336,6 +336,7 @@ async def _run_tasks(instance: Instance) -> None:
         await _look_at_waits(instance)
         if not instance.runnable:
             instance.look_others = False
+            instance.told_of.clear()
             return
 
 

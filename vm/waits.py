@@ -240,7 +240,8 @@ async def _happened(instance: Instance, at: AtWait, case: Case, now: int) -> Hap
 
 async def _ended(instance: Instance, other: InstanceValue) -> tuple[str, str, int] | None:
     found = instance.ended_others.get((other.name, other.birth))
-    if found is None and instance.look_others and other.name not in instance.begun:
+    looks = instance.look_others or other.name in instance.told_of
+    if found is None and looks and other.name not in instance.begun:
         ended = await instance.host.ended(other.name, other.birth)
         if ended is not None:
             found = (ended.status, ended.result, ended.at)

@@ -231,7 +231,8 @@ class Api:
         if asked.outcome != "ok":
             raise refusal(id, asked, what)
         self.daemon.tell(id, asked.owner, news)
-        for other, owner in asked.woken:
+        for other, owner in asked.woken:  # who waited for its end, and its children
+            self.daemon.tell(other, owner, Told(id))
             self.daemon.tell(other, owner, CancelTold())
         self.daemon.wake()
         row = await self.row(id)

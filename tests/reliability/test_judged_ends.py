@@ -322,3 +322,35 @@ async def test_health_is_answered_while_the_database_is_not(
     answer = await site.http.get("/health")
     assert answer.status_code == 200
     assert (answer.json()["status"], answer.json()["instances"]) == ("busy", {})
+
+
+# -- who waits for what a person ends ----------------------------------------------------------
+
+AWAITED = """
+flow Other() -> Int {
+    run {
+        flow.stop("is it paid?")
+        return 1
+    }
+}
+flow Main() -> String {
+    run {
+        let other = Other.start("other")
+        wait match {
+            case let end = other.wait(): return if end.isOk() { "done" } else { "ended" }
+            case after 20s: return "late"
+        }
+    }
+}
+"""
+
+
+async def test_who_waits_in_memory_hears_at_once_of_what_a_person_ends(site: Site) -> None:
+    await site.deploy(AWAITED)
+    await site.start("Main", "m")
+    await site.bench.advance(SECOND)
+    assert (await site.bench.row("m")).status == "running", "its next wake is near"
+    answer = await site.post("/instances/other/end", {"reason": "settled by phone"})
+    assert answer.status_code == 200
+    await site.bench.advance(SECOND)
+    assert (await site.bench.row("m")).result == '"ended"'
