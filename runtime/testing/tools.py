@@ -212,6 +212,9 @@ def _end(tools: Tools, args: tuple[object, ...]) -> object:
     asked = world.outside.end(row.id, "the test", world.now, world.settings.keep, "test")
     if asked.outcome != "ok":
         raise TestFailed(f"{row.id} cannot be ended: {asked.outcome} {asked.text}")
+    for other, _ in asked.woken:
+        world.tell(other, Told(row.id))
+        world.tell(other, CancelTold())
     world.settle()
     return None
 
