@@ -59,8 +59,8 @@ def register(server: FlowServer) -> None:
             position,
             each.text,
             kind=lsp.InlayHintKind.Type if each.is_type else lsp.InlayHintKind.Parameter,
-            text_edits=[lsp.TextEdit(lsp.Range(position, position), each.text)]
-            if each.is_type
+            text_edits=[lsp.TextEdit(lsp.Range(position, position), each.written)]
+            if each.written is not None
             else None,
             tooltip=each.tooltip,
             padding_left=not each.is_type and not each.before,
@@ -119,7 +119,9 @@ def register(server: FlowServer) -> None:
         if document is None:
             return []
         parsed = server.parsed(document)
-        found = lenses.lenses(parsed, document.path, daemon=server.lives is not None)
+        lives = server.lives
+        known = lives is not None and await asyncio.to_thread(lenses.answers, parsed, lives)
+        found = lenses.lenses(parsed, document.path, daemon=known)
         return [
             lsp.CodeLens(
                 server.border.range(document.text, each.span),

@@ -19,6 +19,11 @@ DOCS: dict[str, str] = {
     " path of it ends with `become`.",
     "become": "Ends a migration at a stage of this version. What it does not give is carried over"
     " by its name.",
+    "match": "Takes the first case whose pattern fits a value. As an expression its value is that of"
+    " the case; every value has to have one.",
+    "case": "One way for `match` or `wait` to go on, up to its colon the pattern or what happens.",
+    "if": "Goes one of two ways. As an expression it has both, and the value of the one taken.",
+    "else": "The other way: of `if`, of a `let` whose pattern does not fit, of a step out of tries.",
     "wait": "Waits until one of its cases happens: a message, an end, a moment, a condition.",
     "after": "Happens when so much time has passed since the wait began.",
     "at": "Happens at a moment.",

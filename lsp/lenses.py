@@ -1,7 +1,8 @@
 """Code lenses: run the tests of a file, and how many instances of a flow live.
 
 The daemon is none of this server's business: `Lives` is a function that somebody who knows it
-gives, and that answers nothing where there is no daemon.
+gives, and that answers nothing where there is no daemon. Then nothing is shown above a flow, for
+which it is asked once for all of a file's.
 """
 
 from __future__ import annotations
@@ -29,6 +30,16 @@ class Lens:
     flow: str = ""
 
 
+def answers(parsed: Parsed, lives: Lives) -> bool:
+    """Whether there is a flow in a file, and somebody who knows how many of it live."""
+    flow = next((item for item in parsed.module.items if isinstance(item, ast.FlowDecl)), None)
+    return flow is not None and lives(_name(parsed, flow)) is not None
+
+
+def _name(parsed: Parsed, flow: ast.FlowDecl) -> str:
+    return f"{parsed.file.module}.{flow.name.name}"
+
+
 def lenses(parsed: Parsed, path: str, *, daemon: bool) -> list[Lens]:
     found: list[Lens] = []
     tests = [item for item in parsed.module.items if isinstance(item, ast.TestDecl)]
@@ -43,16 +54,16 @@ def lenses(parsed: Parsed, path: str, *, daemon: bool) -> list[Lens]:
             found.append(Lens(span, "Run", "flow.runTests", (path, name)))
     for item in parsed.module.items:
         if isinstance(item, ast.FlowDecl) and daemon:
-            name = f"{parsed.file.module}.{item.name.name}"
+            name = _name(parsed, item)
             found.append(Lens(item.name.span, "", "flow.instances", (name,), name))
     return found
 
 
 def count_text(flow: str, lives: Lives) -> str:
-    """How many instances live, on which versions."""
+    """How many instances live, on which versions. The daemon may have left since it was asked."""
     known = lives(flow)
     if known is None:
-        return "no daemon"
+        return "the daemon has left"
     total = sum(known.values())
     if not total:
         return "no living instances"

@@ -10,7 +10,7 @@ from qoqi.compiler.syntax import ast
 from qoqi.compiler.syntax.walk import node_at, walk
 from qoqi.compiler.types.facts import Colour, StructPlan
 from qoqi.compiler.types.mismatch import sample
-from qoqi.compiler.types.model import ErrorType, Fn, NeverType, Tup, show
+from qoqi.compiler.types.model import ErrorType, Fn, NeverType, Tup
 from qoqi.lsp.changes import (
     INDENT,
     REWRITE,
@@ -20,6 +20,7 @@ from qoqi.lsp.changes import (
     free_name,
     touches,
 )
+from qoqi.lsp.spelling import spelled
 
 
 def fill_record(at: At, selected: Span) -> Iterator[Action]:
@@ -104,10 +105,11 @@ def add_type(at: At, selected: Span) -> Iterator[Action]:
     if not isinstance(pattern, ast.BindPattern) or not touches(pattern.span, selected):
         return
     type_ = at.facts.types.get(pattern) or at.facts.types.get(statement.value)
-    if type_ is None or isinstance(type_, ErrorType | NeverType) or "_" in show(type_):
+    text = spelled(at.snapshot, at.module, type_) if type_ is not None else None
+    if text is None:
         return
-    edit = at.edit(pattern.span.end, pattern.span.end, f": {show(type_)}")
-    yield Action(f"Write the type `{show(type_)}`", REWRITE, (edit,))
+    edit = at.edit(pattern.span.end, pattern.span.end, f": {text}")
+    yield Action(f"Write the type `{text}`", REWRITE, (edit,))
 
 
 def call_to_step(at: At, selected: Span) -> Iterator[Action]:
@@ -129,12 +131,16 @@ def call_to_step(at: At, selected: Span) -> Iterator[Action]:
         if isinstance(symbol, LocalSymbol) or getattr(symbol, "parameter", None) is not None:
             assert symbol is not None
             known = at.facts.types.get(node)
-            if known is None or isinstance(known, ErrorType):
+            text = spelled(at.snapshot, at.module, known) if known is not None else None
+            if text is None:
                 return
-            params.setdefault(symbol.name, show(known))
+            params.setdefault(symbol.name, text)
     name = free_name(at, _word_of(call))
     written = ", ".join(f"{param}: {shown}" for param, shown in params.items())
-    result = "" if type_ == Tup() or isinstance(type_, NeverType) else f" -> {_written(at, call)}"
+    answer = spelled(at.snapshot, at.module, type_)
+    if answer is None and not isinstance(type_, NeverType):
+        return
+    result = "" if type_ == Tup() or answer is None else f" -> {answer}"
     back = "return " if result else ""
     body = f"{INDENT}{back}{at.slice(call.span)}\n"
     step = f"step {name}({written}){result} within 1m {{\n{body}}}\n\n"
@@ -144,19 +150,6 @@ def call_to_step(at: At, selected: Span) -> Iterator[Action]:
         at.edit(call.span.start, call.span.end, f"{name}({', '.join(params)})"),
     )
     yield Action(f"Turn the call into the step `{name}`", REWRITE, edits)
-
-
-def _written(at: At, call: ast.Call) -> str:
-    """A type as it can be written here: with its module, if it is imported whole."""
-    type_ = at.facts.types[call]
-    name = getattr(type_, "name", "")
-    module, _, short = name.rpartition(".")
-    if module and module != at.module:
-        scope = at.snapshot.program.scopes[at.module]
-        for bound, symbol in scope.imports.items():
-            if getattr(symbol, "name", "") == module:
-                return f"{bound}.{short}"
-    return show(type_)
 
 
 def _is_worldly(at: At, call: ast.Call) -> bool:

@@ -3,7 +3,8 @@ r"""The lexer: from text to tokens and trivia, alone and before the parser.
 One regular expression finds the next piece; what depends on neighbours is decided here too, from
 the tokens before, a stack of what is open, and a look at the characters that follow:
 
-- **Words.** Reserved words are keywords but after `.`. A declaration word (`flow`, `stage`) is one
+- **Words.** Reserved words are keywords but after `.`; there too, where one starts a statement on
+  the next line, as after a name that is still to be written. A declaration word (`flow`, `stage`) is one
   at the start of an item or statement if what follows fits it; a clause word (`within`) is one in
   the header of a step, channel or flow, after a token that can end a type or an expression.
 - **Newlines.** A newline is a token (`NL`) if the last token can end a statement, the next line
@@ -62,6 +63,8 @@ from qoqi.compiler.syntax.patterns import (
     SPACE_IN_FRONT,
     SPECIAL,
     STARTS_AFTER,
+    STATEMENT_FOLLOWS,
+    STATEMENT_WORDS,
     THEN_NEXT,
     UNKNOWN_NOTES,
     WEIGHS,
@@ -196,6 +199,15 @@ class _Lexer:
         if not self.complete and at < end:
             self.trivia.append(Trivia(SKIPPED, self.file.text[at:], at, end))
 
+    def starts_statement(self, word: str, start: int, end: int) -> bool:
+        """Whether a word after `.` starts the next statement: a member's name is missing."""
+        text = self.file.text
+        return (
+            word in STATEMENT_WORDS
+            and "\n" in text[self.tokens[-1].end : start]
+            and STATEMENT_FOLLOWS(text, end) is not None
+        )
+
     def scan(self, at: int) -> int:
         """Reads until the end, or until what follows is not for the regular expression to find.
 
@@ -218,7 +230,9 @@ class _Lexer:
                 continue
             if group == "name":
                 kind = NAME
-                if piece in SPECIAL and self.prev != ".":
+                if piece in SPECIAL and (
+                    self.prev != "." or self.starts_statement(piece, start, end)
+                ):
                     kind = self.word(piece, start, end)
                     if not kind:
                         if not self.complete:

@@ -86,6 +86,11 @@ AS_FITS = re.compile(r'[ \t]*["#]|[ \t]+[a-z_]').match
 CASE_FITS = re.compile(r"[ \t]+(?!if\b|in\b|not\b)[A-Za-z0-9_(@\[\"!-]|\(").match
 FAILS_FITS = re.compile(r'[ \t]*["#(]|[ \t]+[A-Za-z_]').match
 CALLED = re.compile(r"[ \t]*[.(\[]").match
+# What follows a word that starts a statement, and no name of a member on a line of its own.
+STATEMENT_FOLLOWS = re.compile(
+    rf"[ \t]+(?!(?:{'|'.join(sorted(CLAUSE_WORDS | CASE_WORDS | GIVEN_WORDS))}|as|else|for|in|is|not)\b)"
+    r"[A-Za-z0-9_\"]"
+).match
 WORD_FOLLOWS = re.compile(r"[ \t]+[A-Za-z_]").match
 FN_FOLLOWS = re.compile(r"[ \t]+fn\b").match
 OPERAND_FOLLOWS = re.compile(r'[ \t]+[A-Za-z0-9_("!@\[]').match
@@ -93,6 +98,9 @@ REST_IS_BLANK = re.compile(r"[ \t\r]*(?://[^\n]*)?(?:\n|\Z)").match
 CLOSERS_AT_END = re.compile(r"[)\],\s]*(?:\{\s*)?\Z").search
 SPACE_IN_FRONT = re.compile(r"[ \t]*").match
 
+STATEMENT_WORDS = frozenset(
+    {"let", "var", "if", "while", "for", "match", "wait", "return", "defer"}
+)
 STARTS_AFTER = frozenset({None, NL, "{", "}", ":", "pub", "extern"})
 NAMED = frozenset(
     ["channel", "step", "view", "stage", "migrate", "become", "var", "let", "fn", "given"]

@@ -89,6 +89,27 @@ def test_a_type_is_written() -> None:
     )
 
 
+def test_a_type_of_another_module_is_written_with_its_name() -> None:
+    text = 'import std.http\nfn f() {\n    let a$0 = http.get("x")\n    print(a.text)\n}\n'
+
+    after = done(text, "Write the type `http.Response`")
+    assert "let a: http.Response = " in after
+    assert recheck(package({"m": after})).diagnostics == ()
+
+
+def test_a_type_that_the_module_has_no_name_for_is_not_written() -> None:
+    here = lab(
+        "import near\nfn f() -> Int {\n    let a$0 = near.deep()\n    return a.n\n}\n",
+        {
+            "far": "struct Deep { n: Int }\n",
+            "near": "import far\nfn deep() -> far.Deep { return far.Deep { n: 1 } }\n",
+        },
+    )
+
+    assert here.snapshot.diagnostics == ()
+    assert not any(each.title.startswith("Write the type") for each in offered(here))
+
+
 def test_an_expression_is_given_a_name() -> None:
     text = "fn f(n: Int) -> Int {\n    return 1 + $1n * 2$2\n}\n"
 

@@ -82,6 +82,9 @@ def test_a_word_of_the_language_says_what_it_means() -> None:
 
     assert "How long one attempt may take" in hovered("wi$0thin 5s")
     assert "entered again" in hovered("st$0age asking")
+    chosen = lab("fn f(n: Int) -> Int {\n    mat$0ch n {\n        case _: return n\n    }\n}\n")
+    shown = hover(chosen.snapshot, Locked(), "m", chosen.offset)
+    assert shown is not None and "first case whose pattern fits" in shown.markdown
     assert hovered("re$0turn Ok") == ""
     assert set(keywords.DOCS) <= words
 
@@ -188,6 +191,54 @@ def test_hints_of_types_and_of_what_calls_do() -> None:
     assert ("pay(claim)", "step") in shown
     assert ("news.receive()", "waits") in shown
     assert not any(name == "claim" for name, _ in shown)
+
+
+ELSEWHERE = {
+    "far": "struct Deep { n: Int }\n",
+    "near": "import far\nfn deep() -> far.Deep { return far.Deep { n: 1 } }\n",
+}
+
+
+def test_types_are_hinted_as_the_module_can_write_them() -> None:
+    text = """\
+import std.http as web
+import near
+fn f() {
+    let a = web.get("x")
+    let b = [web.get("x")]
+    let c = near.deep()
+    print("\\(a) \\(b) \\(c)")
+}
+"""
+    here = lab(text, ELSEWHERE)
+    found = hints.hints(here.snapshot, "m", Span(0, len(text)))
+
+    assert here.snapshot.diagnostics == ()
+    assert [(each.text, each.written) for each in found] == [
+        (": web.Response", ": web.Response"),
+        (": List<web.Response>", ": List<web.Response>"),
+        (": Deep", None),
+    ]
+
+
+def test_what_an_undo_would_call_is_no_call_of_the_step() -> None:
+    text = """\
+step release(n: Int) { print("\\(n)") }
+step book() -> Int undo release(it) { return 1 }
+flow F() {
+    run {
+        release(book())
+    }
+}
+"""
+    here = lab(text)
+    found = hints.hints(here.snapshot, "m", Span(0, len(text)))
+
+    assert here.snapshot.diagnostics == ()
+    assert [here.text[: each.at].rsplit(maxsplit=1)[-1] for each in found] == [
+        "release(book()",
+        "release(book())",
+    ]
 
 
 def test_hints_only_where_they_are_asked_for() -> None:
@@ -312,10 +363,23 @@ def test_lenses() -> None:
     assert lenses.lenses(parsed, "/p/m.flow", daemon=True)[-1].flow == "m.Refund"
 
 
+def test_who_counts_the_instances_is_asked_once_for_a_file() -> None:
+    parsed = lab(CLAIMS + "flow Other() {\n    run {}\n}\n").snapshot.parsed["m"]
+    asked: list[str] = []
+
+    def none(flow: str) -> None:
+        asked.append(flow)
+
+    assert not lenses.answers(parsed, none)
+    assert asked == ["m.Refund"]
+    assert lenses.answers(parsed, lambda flow: {})
+    assert not lenses.answers(lab("const a = 1\n").snapshot.parsed["m"], lambda flow: {})
+
+
 @pytest.mark.parametrize(
     ("lives", "text"),
     [
-        (None, "no daemon"),
+        (None, "the daemon has left"),
         ({}, "no living instances"),
         ({"a" * 64: 1}, "1 instance lives on aaaaaaaa"),
         ({"a" * 64: 1, "b" * 64: 3}, "4 instances live: 1 on aaaaaaaa, 3 on bbbbbbbb"),

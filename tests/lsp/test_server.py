@@ -380,3 +380,32 @@ async def test_diagnostics_that_are_asked_for_over_tcp(tmp_path: Path) -> None:
         if server.returncode is None:
             server.kill()
             await server.wait()
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_no_lens_counts_instances_where_nobody_knows_them(
+    tmp_path: Path, known: bool
+) -> None:
+    asked: list[str] = []
+
+    def lives(flow: str) -> dict[str, int] | None:
+        asked.append(flow)
+        return {} if known else None
+
+    server = create("1", lives)
+    protocol: Any = server.protocol
+    path = tmp_path / "shop.flow"
+    text = 'flow A() {\n    run {}\n}\nflow B() {\n    run {}\n}\ntest "it" {}\n'
+    server.session.delay = 1000
+    item = lsp.TextDocumentItem(path.as_uri(), "flow", 1, text)
+    protocol._handle_notification(lsp.TEXT_DOCUMENT_DID_OPEN, lsp.DidOpenTextDocumentParams(item))
+    await asyncio.sleep(0)
+
+    found = await protocol.fm.features[lsp.TEXT_DOCUMENT_CODE_LENS](
+        lsp.CodeLensParams(lsp.TextDocumentIdentifier(path.as_uri()))
+    )
+
+    names = [each.data["flow"].rsplit(".", 1)[-1] for each in found if each.data]
+    assert names == (["A", "B"] if known else [])
+    assert [each.command.title for each in found if each.command] == ["Run the test"]
+    assert [flow.rsplit(".", 1)[-1] for flow in asked] == ["A"]

@@ -87,6 +87,10 @@ MISTAKES: list[tuple[str, str, str, bool]] = [
     ("fn f(): Int { return 1 }\n", "E0110", "stands after `->`", True),
     (body("let x ="), "E0110", "expected an expression, found `}`", False),
     (body("x.(y)"), "E0110", "expected a number, a name or a type's name, found `(`", False),
+    (body("let c = order.\n    return ship(order)"), "E0110", "found `return`", False),
+    (body("let c = order.\n    let d = 1"), "E0110", "found `let`", False),
+    (body("a.\n    for x in list { g(x) }"), "E0110", "found `for`", False),
+    (body("a.\n    match x {\n        case _: g()\n    }"), "E0110", "found `match`", False),
     (body("a\n    + b"), "E0110", "found `+`", False),
     (body("a ? 1 : 2"), "E0110", "found `1`", False),
     (body("elif x { }"), "E0110", "found `x`", False),
@@ -122,6 +126,20 @@ MISTAKES: list[tuple[str, str, str, bool]] = [
     ("const größe = 1\n", "E0102", "`öße` is not part of the language", True),
     ("<<<<<<< a\nconst a = 1\n=======\n>>>>>>> b\n", "E0109", "merge conflict", False),
 ]
+
+
+def test_a_statement_after_a_member_without_a_name_is_read() -> None:
+    module = read(body("let c = order.\n    return ship(order)")).module
+    function = module.items[0]
+
+    assert isinstance(function, ast.FnDecl) and isinstance(function.body, ast.Block)
+    kinds = [type(each) for each in function.body.statements]
+    assert kinds == [ast.LetStmt, ast.ReturnStmt]
+
+
+def test_a_reserved_word_on_a_line_of_its_own_is_a_member_still() -> None:
+    assert read(body("let c = order.\n        match\n    g(c)")).diagnostics == ()
+    assert read(body("let c = order.\n        return(1)\n    g(c)")).diagnostics == ()
 
 
 @pytest.mark.parametrize(("text", "code", "message", "repaired"), MISTAKES)
