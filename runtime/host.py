@@ -253,7 +253,7 @@ class StoreHost:
         return saved
 
     async def start(self, new: NewInstance) -> Started:
-        found = await self._ask(lambda store, _: store.instance(new.id))
+        found = await self._ask(lambda store, now: store.named(new.id, now))
         if found is not None:
             return Started(found.birth, False, found.flow)
         try:

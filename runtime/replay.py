@@ -256,7 +256,7 @@ class _DryHost:
         return Saved()
 
     async def start(self, new: NewInstance) -> Started:
-        found = await self.reader.store.instance(new.id)
+        found = await self.reader.store.named(new.id, self.reader.now)
         if found is not None:
             return Started(found.birth, False, found.flow)
         return Started("", True, new.flow)

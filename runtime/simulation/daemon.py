@@ -352,7 +352,7 @@ class SimHost:
         return saved
 
     async def start(self, new: NewInstance) -> Started:
-        found = self.world.store.instance(new.id)
+        found = self.world.store.named(new.id, self.world.now)
         if found is not None:
             return Started(found.birth, False, found.flow)
         row = self.starting[new.id] = self.world.start_row(new)

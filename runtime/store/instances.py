@@ -413,6 +413,12 @@ def instance(db: Database, id: str) -> InstanceRow | None:
     return None if row is None else instance_of(row)
 
 
+def named(db: Database, id: str, now: int) -> InstanceRow | None:
+    found = instance(db, id)
+    gone = found is not None and found.status in ENDED and upkeep.expired(db, id, now)
+    return None if gone else found
+
+
 def ended(db: Database, id: str, birth: str) -> EndedInstance | None:
     row = db.one(sql.ENDED, {"id": id, "birth": birth})
     if row is None:

@@ -333,6 +333,10 @@ class Store(Protocol):
     # -- reading ------------------------------------------------------------------------------
 
     def instance(self, id: str) -> InstanceRow | None: ...
+    def named(self, id: str, now: int) -> InstanceRow | None:
+        """Whom a start of that name would find; one that may be swept makes way for it."""
+        ...
+
     def messages(self, id: str) -> tuple[Message, ...]: ...
     def channels(self, id: str) -> tuple[tuple[int, str, int, int, bool, bool], ...]:
         """(number, name, capacity, inside, closed, private)."""

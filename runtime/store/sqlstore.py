@@ -146,6 +146,9 @@ class SqlStore:
     def instance(self, id: str) -> InstanceRow | None:
         return instances.instance(self.database, id)
 
+    def named(self, id: str, now: int) -> InstanceRow | None:
+        return instances.named(self.database, id, now)
+
     def messages(self, id: str) -> tuple[Message, ...]:
         return messages.untaken(self.database, id)
 

@@ -386,6 +386,9 @@ class StoreThread:
     async def instance(self, id: str) -> InstanceRow | None:
         return await self.read(self._store.instance, id)
 
+    async def named(self, id: str, now: int) -> InstanceRow | None:
+        return await self.read(self._store.named, id, now)
+
     async def messages(self, id: str) -> tuple[Message, ...]:
         return await self.read(self._store.messages, id)
 

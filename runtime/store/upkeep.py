@@ -29,6 +29,11 @@ def sweep(db: Database, now: int, keep: int) -> int:
     return len(expired)
 
 
+def expired(db: Database, id: str, now: int) -> bool:
+    """Whether the instance of that name may be swept: its name is free for another."""
+    return db.one(sql.EXPIRED_ONE, {"id": id, "now": now}) is not None
+
+
 def sweep_name(db: Database, id: str, now: int) -> bool:
     """Frees the name, if its instance may be swept."""
     row = db.one(sql.EXPIRED_ONE, {"id": id, "now": now})

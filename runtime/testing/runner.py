@@ -36,7 +36,7 @@ from qoqi.vm.dataclass import dataclass
 from qoqi.vm.effects import Ended, Failed, Operation, OutOfBudget
 from qoqi.vm.failure import FlowError, TraceLine
 from qoqi.vm.frames import Machine, Task
-from qoqi.vm.interpreter import advance, resume, start_task, trace
+from qoqi.vm.interpreter import OPERATION_COST, advance, resume, start_task, trace
 from qoqi.vm.program import Program
 
 SLICE = 1_000_000
@@ -311,6 +311,7 @@ def _run(case: TestCase, function: int, tools: Tools, printed: list[str]) -> tup
                 printed.append(str(text))
                 resume(task, ())
             case Operation():
+                task.spent -= OPERATION_COST  # that is for flows, which others wait for
                 calls = trace(program, task)
                 failure_text = _guarded(task, tools, effect)
                 if failure_text is not None:

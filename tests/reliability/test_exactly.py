@@ -192,3 +192,20 @@ def test_what_was_started_before_a_mistake_is_created() -> None:
     simulation.rest()
     assert simulation.row("i").status == "stopped"
     assert ending(simulation, "child") == ("done", "1")
+
+
+def test_a_name_whose_instance_may_be_swept_is_free_for_the_next() -> None:
+    """As it was asked for from outside: nobody has to wait for the sweeper."""
+    text = """
+    flow Short() -> Int keep 1s { run { return 1 } }
+    flow Main() -> Bool {
+        run {
+            let first = flow.detach(Short.start("short"))
+            let same = first == flow.detach(Short.start("short"))
+            flow.sleep(1h)
+            let next = flow.detach(Short.start("short"))
+            return same && first != next
+        }
+    }
+    """
+    assert played(text)["i"] == ("done", "true")
