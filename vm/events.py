@@ -13,6 +13,7 @@ from qoqi.vm.instance import CancelFound, Instance, OpenAttempt
 from qoqi.vm.jsonform import json_text
 
 TOGETHER = 100
+"""Of a stream of events no more than so many are applied before the turn goes on."""
 
 
 async def wait(instance: Instance, until: int | None) -> None:

@@ -164,12 +164,9 @@ def _collect_undos(instance: Instance) -> list[str]:
         if step is None or row.key in instance.given_here:
             continue
         try:
-            args = _arguments(instance.program, instance, step, row.asked)
-            value = instance.decode(row.result or "null", step.result)
+            steps.register_kept(instance, step, row)
         except FlowError as misfit:
             unread.append(f"what `{row.step}` did does not fit this version: {misfit.message}")
-            continue
-        steps.register_undos(instance, step, args, value, row)
     return unread
 
 
@@ -291,7 +288,7 @@ async def _undo_step(instance: Instance, entry: UndoEntry) -> None:
     machine = instance.machine
     key = undo_key(machine.id, machine.birth, machine.pass_number, entry.number)
     try:
-        args = _arguments(program, instance, step, entry.args)
+        args = steps.arguments(program, step, entry.args)
     except FlowError as misfit:
         raise Stopped(_could_not_undo(step.name, misfit.message)) from None
     while True:
@@ -398,17 +395,6 @@ async def _sleep(instance: Instance, wake: WaitRow) -> None:
     others = instance.wait_rows() if instance.phase == "run" else ()
     await instance.save("waiting", release=True, waits=(*others, wake))
     raise LeftMemory
-
-
-def _arguments(
-    program: Program, instance: Instance, step: StepDef, args: str
-) -> tuple[object, ...]:
-    raw = parse_json(args)
-    assert isinstance(raw, list)
-    return tuple(
-        from_json(one, parameter.type, program.types, program.default)
-        for one, parameter in zip(raw, step.params, strict=False)
-    )
 
 
 def _check_undone(instance: Instance, program: Program, entry: UndoEntry, value: object) -> None:

@@ -45,7 +45,7 @@ from qoqi.vm.host import (
     TakenUp,
     WaitRow,
 )
-from qoqi.vm.interpreter import call, trace
+from qoqi.vm.interpreter import trace
 from qoqi.vm.jsonform import from_json, json_text, parse_json, value_text
 from qoqi.vm.keys import RUN, is_undo, key
 from qoqi.vm.program import Program
@@ -183,13 +183,9 @@ class Instance:
         """A failure at the line where the task stands."""
         return Failure(code, message, trace(self.program, task))
 
-    def default(self, function: int) -> object:
-        """The value of a field's default: what `from_json` asks for where JSON lacks the field."""
-        return call(self.program, function, ())
-
     def decode(self, text: str, term: Term) -> object:
         """A value of JSON text, read into a type of this version; FlowError R0004 if it misfits."""
-        return from_json(parse_json(text), term, self.program.types, self.default)
+        return from_json(parse_json(text), term, self.program.types, self.program.default)
 
     def peer(self, flow: str) -> PeerDef:
         """The types of another flow, as this version knows them (itself among them)."""

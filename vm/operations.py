@@ -273,7 +273,7 @@ def _compare(
     if kept.asked == asked:
         return
     before = parse_json(kept.asked)
-    if not same(before, [*effect.args], instance.default):
+    if not same(before, [*effect.args], instance.program.default):
         name = effect.name.rpartition(".")[2]
         raise Stopped(another_question(instance, task, name, kept, asked))
 

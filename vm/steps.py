@@ -28,6 +28,7 @@ from qoqi.vm.instance import Instance, Noted, OpenAttempt, Stopped
 from qoqi.vm.interpreter import call, resume, trace
 from qoqi.vm.jsonform import from_json, json_text, parse_json, to_json, value_text
 from qoqi.vm.keys import is_undo, task_of
+from qoqi.vm.program import Program
 from qoqi.vm.values import Duration, Variant
 
 
@@ -64,24 +65,25 @@ def same_question(instance: Instance, step: StepDef, kept: str, asked: str) -> b
     if kept == asked:
         return True
     try:
-        return _arguments(instance, step, kept) == _arguments(instance, step, asked)
+        program = instance.program
+        return arguments(program, step, kept) == arguments(program, step, asked)
     except FlowError:
         return False  # the old question does not read into the new types: it is another one
 
 
-def _arguments(instance: Instance, step: StepDef, asked: str) -> list[object]:
+def arguments(program: Program, step: StepDef, asked: str) -> tuple[object, ...]:
+    """What a step was asked, read into its parameters of this program; FlowError if it misfits."""
     raw = parse_json(asked)
     assert isinstance(raw, list)
     values: list[object] = []
     for number, parameter in enumerate(step.params):
         if number < len(raw):
-            types = instance.program.types
-            values.append(from_json(raw[number], parameter.type, types, instance.default))
+            values.append(from_json(raw[number], parameter.type, program.types, program.default))
         elif parameter.default != NO_FUNCTION:
-            values.append(instance.default(parameter.default))
+            values.append(program.default(parameter.default))
         else:
             raise FlowError("R0004", f"{parameter.name}: missing")
-    return values
+    return tuple(values)
 
 
 def another_question(
@@ -438,9 +440,14 @@ def keep_undo(instance: Instance, opened: OpenAttempt) -> None:
     row = instance.kept[opened.key]
     if row.result is None or row.result in WORDS:
         return
-    args = tuple(_arguments(instance, opened.step, row.asked))
-    value = instance.decode(row.result, opened.step.result)
-    register_undos(instance, opened.step, args, value, row)
+    register_kept(instance, opened.step, row)
+
+
+def register_kept(instance: Instance, step: StepDef, row: Attempt) -> None:
+    """What undoes an answer that no task was given; FlowError where it cannot be read."""
+    args = arguments(instance.program, step, row.asked)
+    value = instance.decode(row.result or "null", step.result)
+    register_undos(instance, step, args, value, row)
 
 
 def register_undos(

@@ -384,7 +384,7 @@ def _kept_value(instance: Instance, case: Case, raw: object, message: int | None
     what = case.operands[0] if case.operands else None
 
     def read(term: Term) -> object:
-        return from_json(raw, term, types, instance.default)
+        return from_json(raw, term, types, instance.program.default)
 
     match case.kind:
         case WaitKind.RECEIVE:
@@ -406,7 +406,7 @@ def _kept_value(instance: Instance, case: Case, raw: object, message: int | None
             assert isinstance(items, list)
             return types.ok(
                 [
-                    from_json(item, instance.peer(one.flow).result, types, instance.default)
+                    from_json(item, instance.peer(one.flow).result, types, instance.program.default)
                     for one, item in zip(members, items, strict=True)
                 ]
             )
@@ -439,7 +439,7 @@ def _read_outcome(instance: Instance, other: InstanceValue, raw: object) -> obje
     assert isinstance(raw, dict)
     if "Ok" in raw:
         term = instance.peer(other.flow).result
-        return types.ok(from_json(raw["Ok"], term, types, instance.default))
+        return types.ok(from_json(raw["Ok"], term, types, instance.program.default))
     error = raw["Err"]
     assert isinstance(error, dict)
     return types.err(types.struct("Cancelled", str(error["reason"])))
